@@ -168,7 +168,7 @@ def test_the_beginning_of_a_file_sorted_by_class_is_refused(in_order):
     assert bias(insist=True).fit(proba[cut], y[cut], classes=range(4)).verdict_.insisted
 
 
-@pytest.mark.parametrize(("n", "n_cut"), [(60, None), (150, None), (600, 300)])
+@pytest.mark.parametrize(("n", "n_cut"), [(60, None), (150, None), (2400, 1200)])
 def test_a_sample_in_the_order_of_classes_may_lack_some_of_many(n, n_cut):
     rng = np.random.default_rng(0)
     y = np.sort(rng.integers(60, size=n))
@@ -176,6 +176,15 @@ def test_a_sample_in_the_order_of_classes_may_lack_some_of_many(n, n_cut):
     assert 0 < np.unique(y[:n_cut]).size < 60
     fitted = bias(cv=2).fit(proba[:n_cut], y[:n_cut], classes=range(60))
     assert ("cut_by_class" in codes(fitted)) == (n_cut is not None)
+
+
+def test_predictions_that_expect_too_much_of_rare_classes_are_no_cut():
+    """A forest names classes that the sample lacks far more often than they occur."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(6), [130, 90, 50, 3, 7, 20])  # and two classes lack
+    logits = 2 * np.eye(8)[y] + rng.normal(size=(300, 8)) + 1.5 * (np.arange(8) > 3)
+    fitted = bias().fit(softmax(logits, axis=1), y, classes=range(8))
+    assert fitted.verdict_.reason != "suspect_input"
 
 
 def test_sorted_rows_of_all_classes_and_mixed_ones_of_some_are_not_suspected():

@@ -89,7 +89,7 @@ def _cut_by_class(rows: Labelled) -> Caution | None:
     # In random order: the orders of whole classes, among those of all rows.
     by_chance = gammaln(counts.size + 1) + gammaln(counts + 1).sum() - gammaln(labels.size + 1)
     is_sorted = n_runs <= counts.size and by_chance <= math.log(BY_CHANCE)
-    if not unseen or not is_sorted or _lacks_rare_classes(rows):
+    if not unseen or not is_sorted or _lacks_rare_classes(rows) or _has_rare_classes(rows):
         return None
     text = (
         f"The rows come class by class, and {unseen} of {rows.classes.size} classes never: this "
@@ -109,6 +109,18 @@ def _lacks_rare_classes(rows: Labelled) -> bool:
     spread = np.sqrt((expected**2 * lacking * (1 - lacking)).sum())
     is_unseen = np.bincount(rows.labels, minlength=expected.size) == 0
     return bool(expected[is_unseen].sum() <= expected @ lacking + CUT_ERRORS * spread)
+
+
+def _has_rare_classes(rows: Labelled) -> bool:
+    """Whether the rarest class seen is so rare that others, no more frequent, may be lacking.
+
+    Predictions alone are no measure: many classifiers expect too much of rare classes. The last
+    class does not count, for its rows may be cut off.
+    """
+    seen, first, counts = np.unique(rows.labels, return_index=True, return_counts=True)
+    whole = counts[first < first.max()]
+    by_chance = (rows.classes.size - seen.size) * math.exp(-float(whole.min()))
+    return by_chance > BY_CHANCE
 
 
 def _swapped_columns(rows: Labelled) -> Caution | None:
