@@ -41,6 +41,18 @@ def tuning_threads() -> list[Row]:
 
 
 @benchmark
+def tuning_memory() -> list[Row]:
+    """Memory of a process that makes many rows of few classes and fits."""
+    rows = []
+    for kind in ("adopted", "kept"):
+        time, gigabytes = run_alone("bench_tuning", kind, 1_000_000, 10)
+        what = f"Adjuster, 1,000,000 x 10, 80 MB of probabilities, decisions {kind}"
+        measured = f"{gigabytes:.2f} GB ({gigabytes * 1e9 / 2**30:.2f} GiB) resident, {time:.0f} s"
+        rows.append(Row("tuning_memory", what, measured, "<= 1 GB", gigabytes <= 1))
+    return rows
+
+
+@benchmark
 def tuning_large() -> list[Row]:
     """The size of ImageNet's validation set."""
     time, gigabytes = run_alone("bench_tuning", "large", 50_000, 1_000)
@@ -96,8 +108,20 @@ def measure_threads(n: int, m: int) -> float:
 
 def measure_large(n: int, m: int) -> tuple[float, float]:
     """Seconds of a fit, and the memory of this process."""
-    data = _favourites(n, m)
-    model = Adjuster(n_jobs=2)
+    return _time_and_memory(Adjuster(n_jobs=2), _favourites(n, m))
+
+
+def measure_adopted(n: int, m: int) -> tuple[float, float]:
+    """The same where decisions are adopted, one family after another."""
+    return _time_and_memory(Adjuster(), _favourites(n, m))
+
+
+def measure_kept(n: int, m: int) -> tuple[float, float]:
+    """The same where probabilities alone are corrected."""
+    return _time_and_memory(Adjuster(), _unsure(n, m))
+
+
+def _time_and_memory(model: Adjuster, data: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
     return seconds(lambda: model.fit(*data)), peak_gigabytes()
 
 
@@ -123,7 +147,24 @@ def _favourites(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     return logits, y
 
 
+def _unsure(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions of a classifier that favours no class and is not sure enough."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(m, size=n)
+    proba = rng.standard_exponential((n, m))
+    proba /= proba.sum(axis=1, keepdims=True)
+    proba[np.arange(n), y] += 0.3
+    proba /= 1.3
+    return proba, y
+
+
 if __name__ == "__main__":
     kind, rows, classes = sys.argv[1:]
-    measure = {"ratio": measure_ratio, "threads": measure_threads, "large": measure_large}[kind]
+    measure = {
+        "ratio": measure_ratio,
+        "threads": measure_threads,
+        "large": measure_large,
+        "adopted": measure_adopted,
+        "kept": measure_kept,
+    }[kind]
     print(json.dumps(measure(int(rows), int(classes))))

@@ -314,11 +314,13 @@ def conclude(
         fitted = untouched.fit().model, no_mixture(data.kind.is_multilabel)
         return Outcome(*fitted, evidence.untouched, None, untouched.proba(), untouched.log_p)
     decision = choice.trial.decision() if applied else evidence.untouched
-    proba, log_p, keeps = mixture.proba, mixture.log_p, not applied and data.purpose.is_argmax
-    if keeps:
-        proba = mixture.keeping(evidence.before)
-        log_p = score_rows(data, proba)
-    return Outcome(*mixture.fit(keeps=keeps), decision, mixture.candidate.family, proba, log_p)
+    keeps = not applied and data.purpose.is_argmax
+    fitted = mixture.fit(keeps=keeps)  # first, while there are fewer rows in memory
+    if not keeps:
+        return Outcome(*fitted, decision, mixture.candidate.family, mixture.proba, mixture.log_p)
+    proba = mixture.keeping(evidence.before)
+    log_p = score_rows(data, proba)
+    return Outcome(*fitted, decision, mixture.candidate.family, proba, log_p)
 
 
 class Likeness(NamedTuple):

@@ -167,7 +167,8 @@ class ScoreLoss:
         """Sums of the features over the rows of each class (m, w): all that labels say."""
         entries = self.weight, (self.codes, np.arange(self.codes.size))
         chosen = csr_array(entries, shape=(self.x.shape[1], self.codes.size))
-        return np.asarray(chosen @ self.z.astype(np.float64, copy=False))
+        # One feature after another: all in double precision are as large as the data.
+        return np.column_stack([chosen @ column.astype(np.float64) for column in self.z.T])
 
     @cached_property
     def start(self) -> float:
