@@ -375,6 +375,7 @@ def test_copies_in_blocks_are_no_evidence(seed):
     proba, y = in_blocks(seed)
     fitted = Adjuster().fit(proba, y)
     assert not fitted.verdict_.adopted
+    assert "one block after another" in str(one(fitted, "likeness"))
     if fitted.verdict_.gates.route:  # the evidence itself is fooled
         assert fitted.verdict_.reason == "near_copies"
 
@@ -399,6 +400,17 @@ def test_honest_classifiers_are_not_taken_for_copies(classifier):
     x, y = make_classification(3000, 20, n_informative=6, n_classes=5, flip_y=0.1, random_state=0)
     proba = classifier.fit(x[:1000], y[:1000]).predict_proba(x[1000:])
     assert Adjuster().fit(proba, y[1000:]).verdict_.reason != "near_copies"
+
+
+@pytest.mark.parametrize("seed", [25, 27, 31, 35])
+def test_few_rows_of_two_classes_are_no_copies(seed):
+    """Naive Bayes is all but sure of either class, and most rows of one are near each other."""
+    rng = np.random.default_rng(seed)
+    y, sure, u = (rng.random(60) < 0.4).astype(int), rng.random(60) < 0.8, rng.random(60)
+    log_odds = np.where(sure, np.where(y, 8 + 15 * u**2, -3 - 2 * u), np.where(y, -2, 4) * u)
+    fitted = bias().fit(np.column_stack([expit(-log_odds), expit(log_odds)]), y)
+    assert not any("noisy copies" in caution.text for caution in fitted.verdict_.cautions)
+    assert fitted.family_ is not None
 
 
 # What labels cannot show.

@@ -57,6 +57,7 @@ _FEWEST_NEIGHBOURS, _MOST_DIMENSIONS = 4, 100  # with a row's label; of the spac
 _EQUAL = 0.01  # of the largest distance: smaller ones count as this
 _FEWEST_WRONG = 10  # predictions: fewer do not show how often labels agree by themselves
 _WIDE = 8.0  # times the mean: a gap between copies; without copies its median is about 6
+_FEWEST_CASES, _MANY = 8, 100  # of copies among fewer rows: two classes may be a few clouds of rows
 _NEAREST = 5  # neighbours that are copies if any are
 _OTHER_LABEL, _OTHER_LABEL_NEAREST = 0.35, 0.4  # of the error rate; without copies about 1
 _MOST_BLOCKS, _CLOSE = 20, 0.5  # of copies, and how close they are beside rows of their class
@@ -320,7 +321,8 @@ def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> 
         same = (labels[near[is_other]] == labels[asked[i]]).all(axis=1)
         gaps[i], agree[i] = _widest_gap(distance[is_other], same), same[:_NEAREST].mean()
     width, size = np.median(gaps[:, :2], axis=0)
-    is_copied = width > _WIDE and gaps[:, 2].mean() < _OTHER_LABEL * error_rate
+    is_clear = width > _WIDE and n >= min(_FEWEST_CASES * size, _MANY)
+    is_copied = is_clear and gaps[:, 2].mean() < _OTHER_LABEL * error_rate
     may_be = 1 - agree.mean() < _OTHER_LABEL_NEAREST * error_rate
     return Copies(int(size) if is_copied else 1, may_be=bool(may_be))
 
