@@ -384,3 +384,15 @@ def test_a_notebook_shows_what_was_found(mode):
 def test_wrong_settings_are_told(changes, message):
     with pytest.raises(InputError, match=message):
         Adjuster(**changes).fit(*planted(60))
+
+
+@pytest.mark.parametrize(("right", "least", "most"), [(20, 1.2, 4), (9, 0.2, 0.8)])
+def test_few_labels_move_a_temperature_only_a_little(right, least, most):
+    """Nothing else bounds it where all predictions are right, or fewer than by chance."""
+    y = np.arange(20) % 2
+    named = np.where(np.arange(20) < right, y, 1 - y)
+    proba = np.where(np.eye(2)[named] == 1, 0.8, 0.2)
+    few = Adjuster(("bias",)).fit(proba, y).mixture_.tempering[0]
+    assert least < few < most
+    many = Adjuster(("bias",), insist=True).fit(np.tile(proba, (50, 1)), np.tile(y, 50))
+    assert abs(np.log(many.mixture_.tempering[0])) > 1.5 * abs(np.log(few))
