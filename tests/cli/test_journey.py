@@ -5,6 +5,8 @@ import json
 import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from altnorm import Adjuster, load, load_demo
@@ -63,6 +65,15 @@ def test_check_with_the_same_data_twice(folder, capsys):
     text = said(capsys, ["check", "val.parquet", "val.parquet", "--label", "y", "--jobs", "1"])
     assert "that it has not seen" not in text.partition("What changes?")[2].partition("On the")[0]
     assert "These are the rows that the model was tuned on" in text
+
+
+def test_check_with_test_rows_of_which_some_were_seen(folder, capsys):
+    val, test = (pq.read_table(folder / f"{name}.parquet") for name in ("val", "test"))
+    half = pa.concat_tables([val.slice(0, 300), test.slice(0, 300)], promote_options="default")
+    pq.write_table(half, folder / "half.parquet")
+    text = said(capsys, ["check", "val.parquet", "half.parquet", "--label", "y", "--jobs", "1"])
+    assert "test rows that it has not seen" not in text
+    assert "What changes? Before and after on" in text
 
 
 def test_check_without_test_data(folder, capsys):

@@ -325,6 +325,15 @@ def test_another_goal_without_a_gain_is_told_to_keep_decisions():
         assert text.endswith("at an accuracy of 100.0%.")
 
 
+def test_no_other_goal_is_advised_where_it_is_worse():
+    y = np.repeat([0, 1, 2], [40, 40, 20])
+    rows = Labelled(np.eye(3)[y], y, np.ones(100), NAMES[:3])
+    some_of_each = np.where(np.arange(100) % 4 == 0, y, (y + 1) % 3)
+    without_cat = np.where(y == 2, 0, y)
+    text = str(hurt_classes(rows, some_of_each, without_cat, some_of_each))
+    assert text == "Class cat is never predicted any more."
+
+
 # Rows that resemble each other.
 
 
