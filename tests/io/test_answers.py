@@ -87,7 +87,7 @@ def test_classes_are_the_labels_of_the_file_itself(tmp_path):
     with pytest.raises(InputError, match=r"which tokens are classes.*--classes A,B,C,D"):
         read_predictions(path)
     plain = write_lines(tmp_path / "b.jsonl", [{**chat(("A", {"A": 0.9})), "truth": "A"}])
-    with pytest.raises(InputError, match=r"of a language model, and its field 'Truth' 0 labels\."):
+    with pytest.raises(InputError, match=r"no field 'Truth' beside .* The fields are .*truth\."):
         read_predictions(plain, Layout("Truth"))
 
 

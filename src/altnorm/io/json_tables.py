@@ -81,7 +81,7 @@ def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str 
     offender = f"'{path.name}' holds answers of a language model"
     if not classes and layout.label is not None:
         classes = _labels_of(path, layout.label)
-        offender += f", and its field '{shown(layout.label)}' {plural(len(classes), 'label')}"
+        offender += f" with {plural(len(classes), 'label')} in '{shown(layout.label)}'"
     if len(classes) < 2:
         raise file_error(
             "It must be known which tokens are classes",
@@ -98,9 +98,23 @@ def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str 
 
 
 def _labels_of(path: Path, label: str) -> list[str]:
-    """The labels of a file of answers, in a field beside each."""
-    values = (field_of(answer.columns, label.split(".")) for _, answer in read_answers(path))
-    return sorted({str(value) for value in values if value is not None})
+    """The labels of a file of answers, in a field beside each that must be there."""
+    first, *path_within = label.split(".")
+    names: set[str] = set()
+    labels: set[str] = set()
+    for _, answer in read_answers(path):
+        names.update(answer.columns)
+        held = field_of(answer.columns.get(first), path_within)
+        labels.update([] if held is None else [str(held)])
+    if first not in names:
+        raise file_error(
+            f"There is no field '{shown(label)}' beside the answers",
+            remedy=f"The fields are {shown(', '.join(sorted(names)))}."
+            if names
+            else "There is none.",
+            value=label,
+        )
+    return sorted(labels)
 
 
 # Plain values: PyArrow.
