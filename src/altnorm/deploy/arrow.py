@@ -13,7 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.errors import InputError, InputTypeError, Place
+from altnorm._base.errors import InputError, InputTypeError, Place, shown
 from altnorm._base.frames import check_once, check_same_names
 from altnorm._base.validation import sum_tolerance
 from altnorm._base.words import plural
@@ -160,6 +160,14 @@ def _find_fields(
 
     Every class has a column, and every column with the prefix is that of a class.
     """
+    if not isinstance(columns, str | None):
+        raise InputTypeError(
+            "`columns` must be the name of one column of lists",
+            f"it is {shown(repr(columns))}",
+            "For one column per class, leave it out.",
+            value=columns,
+            code="parameter",
+        )
     wanted = [prefix + name for name in names] if columns is None else [columns]
     if columns is None:
         claim = [name for name in schema.names if name.startswith(prefix)]
