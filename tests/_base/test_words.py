@@ -69,7 +69,7 @@ def test_a_test_result_is_not_a_decision(changes, start):
 def test_what_a_decision_rests_on_is_said():
     """And one p-value is told: that of the evidence."""
     gates = [Gate("log_loss", True, 0.0001, 0.01, "log_loss")]
-    gates.append(Gate("changed_rows", True, 0.02, 0.025, "log_loss"))
+    gates.append(Gate("changed_rows", True, 0.02, 0.05, "log_loss"))
     by_loss = replace(DECISION, evidence="log_loss", ci_low=-0.001, p_value=0.6, gates=gates)
     remark = (
         "the evidence is the log loss (one-sided p = 0.02), so the size of the gain is uncertain"

@@ -28,7 +28,7 @@ def test_tiny_p_values_are_shown_as_such(name, value, limit, shown):
         (Gate("rise", True, 0.2, 0.0), "> 0"),
         (Gate("score", False, 0.2, 0.01, "score"), "one-sided p < 0.01"),
         (Gate("log_loss", False, 0.2, 0.01, "log_loss"), "one-sided p < 0.01"),
-        (Gate("changed_rows", False, 0.2, 0.025, "log_loss"), "one-sided p < 0.025"),
+        (Gate("changed_rows", False, 0.2, 0.05, "log_loss"), "one-sided p < 0.05"),
     ],
 )
 def test_a_gate_says_what_its_number_had_to_be(gate, needed):
@@ -67,7 +67,7 @@ def test_a_route_is_named_once():
         [
             Gate("rise", True, 1.0, 0.0),
             Gate("score", False, 0.2, 0.01, "score"),
-            Gate("changed_rows", True, 0.01, 0.025, "log_loss"),
+            Gate("changed_rows", True, 0.01, 0.05, "log_loss"),
             Gate("log_loss", True, 0.002, 0.01, "log_loss"),
         ]
     )

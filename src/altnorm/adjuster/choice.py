@@ -36,14 +36,14 @@ from altnorm.evidence.folds import (
     repeats_in_blocks,
 )
 from altnorm.evidence.gates import Gate, Gates
-from altnorm.evidence.paired import CONFIDENCE, Paired, attribute_gain, paired_test
+from altnorm.evidence.paired import Paired, attribute_gain, paired_test
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 
 AS_GOOD = 0.5  # standard errors of log loss within which a simpler candidate is as good as the best
-# One-sided level of the log loss on the rows that gain or lose: its interval lies above 0. They are
-# few, and it comes on top of the test on all rows.
-CHANGED_LEVEL = (1 - CONFIDENCE) / 2
+# One-sided level of the log loss on the rows that gain or lose. They are few, and it comes on top of
+# the test on all rows and of a score that rises.
+CHANGED_LEVEL = 0.05
 # Standard errors by which a gain must still be there when like rows are kept together.
 ONE_ERROR = 1.0
 # Clusters of like rows per class, and their largest size: more than most cases have copies.
