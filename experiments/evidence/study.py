@@ -123,7 +123,9 @@ def run(
 ) -> Iterator[Record]:
     """Measure all data sets of a part, one after the other."""
     tasks = (
-        delayed(measure_set)(part, case, number, seed) for case in cases for number in range(n_sets)
+        delayed(measure_set)(part, case, number, seed)
+        for case in cases
+        for number in range(case.times * n_sets)
     )
     parallel = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=4)
     for records in parallel(tasks):
