@@ -41,8 +41,8 @@ from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 
 AS_GOOD = 0.5  # standard errors of log loss within which a simpler candidate is as good as the best
-# One-sided level of the log loss on the rows that gain or lose. They are few, and it comes on top of
-# the test on all rows and of a score that rises.
+# One-sided level of the log loss on the rows that gain or lose. They are few, and it comes on top
+# of the test on all rows and of a score that rises.
 CHANGED_LEVEL = 0.05
 # Standard errors by which a gain must still be there when like rows are kept together.
 ONE_ERROR = 1.0
