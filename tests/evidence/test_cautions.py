@@ -277,6 +277,17 @@ def test_a_file_sorted_by_class_is_no_cause():
     assert codes(bias().fit(proba[order], y[order])) == set()
 
 
+def test_a_file_of_which_nobody_can_see_whether_it_is_sorted():
+    """By a hierarchy of classes, or its persons have two classes each."""
+    proba, y = planted(600)
+    order = np.argsort(y // 2, kind="stable")
+    fitted = bias().fit(proba[order], y[order])
+    assert codes(fitted) == {"classes_in_places"}
+    assert fitted.verdict_.adopted
+    assert one(fitted, "classes_in_places").value > 100  # runs of a class
+    assert codes(bias().fit(proba[order], y[order], groups=np.arange(600))) == set()
+
+
 # What is gained at the expense of something else.
 
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy.special import softmax
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 
-from altnorm import InputError
+from altnorm import Adjuster, InputError
 from altnorm.evidence.folds import (
     Copies,
     assign_folds,
     deal_clusters,
     deal_groups,
     deal_in_order,
-    is_sorted,
     like_clusters,
     look_for_copies,
 )
@@ -35,14 +35,14 @@ def test_a_shuffled_file_is_cut_into_pieces(shares):
     np.testing.assert_array_equal(assign_folds(classes, 5), np.arange(400) * 5 // 400)
 
 
-def test_a_class_in_one_place_means_that_the_file_is_sorted():
+def test_a_class_in_one_place_is_in_every_fold():
     """Its rows would be judged by fits that have not seen the class."""
     classes = np.random.default_rng(0).integers(3, size=400)
     classes[100:140] = 3
     folds = assign_folds(classes, 5)
-    for c in range(4):
-        assert (np.diff(folds[classes == c]) >= 0).all()
-        assert np.unique(folds[classes == c]).size == 5
+    assert (np.diff(folds[classes == 3]) >= 0).all()
+    assert np.unique(folds[classes == 3]).size == 5
+    np.testing.assert_array_equal(folds[classes < 3], (np.arange(400) // 80)[classes < 3])
 
 
 SORTED = [(150, 150), (60, 40), (100, 100, 100), (300, 40, 25), (60,) * 5, (12,) * 20, (200, 8)]
@@ -83,11 +83,60 @@ def test_folds_of_a_sorted_file_differ_in_balance_as_by_chance(cv):
 @pytest.mark.parametrize(("n", "m"), [(40, 2), (300, 100), (1000, 20)])
 def test_a_shuffled_file_hardly_ever_looks_sorted(n, m):
     rng = np.random.default_rng(0)
-    files = [
-        np.unique(rng.integers(m, size=n), return_inverse=True, return_counts=True)[1:]
-        for _ in range(200)
-    ]
-    assert sum(is_sorted(*file) for file in files) <= 4
+    files = [rng.integers(m, size=n) for _ in range(200)]
+    rows = np.arange(n)
+
+    def is_dealt_by_class(classes):
+        many = np.bincount(classes, minlength=m)[classes] >= 5
+        return (assign_folds(classes, 5) != rows * 5 // n)[many].any()
+
+    assert sum(map(is_dealt_by_class, files)) <= 4
+
+
+@pytest.mark.parametrize("n_classes", [5, 20, 50])
+def test_a_file_in_two_passes_over_the_classes_is_sorted(n_classes):
+    """Fits to four fifths of it would lack half of the rows of the classes that they are judged by.
+
+    No single one of many classes has rows enough to show that.
+    """
+    one_pass = np.repeat(np.arange(n_classes), 400 // n_classes)
+    folds = assign_folds(np.concatenate((one_pass, one_pass)), 5)
+    for c in range(n_classes):
+        assert np.bincount(folds[np.tile(one_pass, 2) == c], minlength=5).min() >= 1
+
+
+def draw_patients(n_patients, n_classes, seed):
+    """Twenty rows of each patient, who has one class or two, and a bias of his own."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(n_classes, 0.1), size=n_patients)
+    y = np.concatenate([rng.choice(n_classes, 20, p=share) for share in shares])
+    logits = 2 * np.eye(n_classes)[y] + rng.normal(size=(y.size, n_classes))
+    own = np.repeat(rng.normal(size=shares.shape), 20, axis=0)
+    return softmax(logits + own, axis=1), y
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_file_of_patients_with_few_classes_goes_by_fifths(seed):
+    """By class, what is learnt of a patient would be judged by that patient."""
+    proba, y = draw_patients(20, 10, seed)
+    fifths = np.arange(400) * 5 // 400
+    folds = assign_folds(y, 5, proba=proba)
+    many = np.bincount(y)[y] >= 5
+    np.testing.assert_array_equal(folds[many], fifths[many])
+    # It is their likeness that shows it, not the order of the labels.
+    shuffled_within = proba.copy()
+    rng = np.random.default_rng(seed)
+    for c in range(10):
+        rows = np.flatnonzero(y == c)
+        shuffled_within[rows] = proba[rng.permutation(rows)]
+    assert (assign_folds(y, 5, proba=shuffled_within) != fifths)[many].any()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_what_is_learnt_of_patients_with_few_classes_is_not_adopted(seed):
+    proba, y = draw_patients(20, 10, seed)
+    fitted = Adjuster(("bias", "matrix")).fit(proba, y, classes=np.arange(10))
+    assert not fitted.verdict_.adopted
 
 
 def test_few_rows_of_a_class_are_in_different_folds():

@@ -303,7 +303,8 @@ def test_the_words_on_our_estimator_follow_from_the_numbers(page, results):
     assert f"rises on {higher} classifiers, stays on {same} and falls on {len(lower)}" in page
     assert f"by {-lower.max():.1f} to {-lower.min():.1f} points" in page
     much = lower[lower < -0.6]
-    assert len(much) == 3 and "The three that lose more than 0.6 are of one" in page
+    assert len(much) == 3
+    assert "The three that lose more than 0.6 are of one" in page
     assert {source for source, _ in much.index} == {"scikit-learn/digits"}
     with_all = results[results.labels == ALL].set_index(["source", "kind"])
     before = with_all.log_loss[with_all.method == UNTOUCHED]

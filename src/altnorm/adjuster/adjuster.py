@@ -283,7 +283,7 @@ class Adjuster(ProbabilityTransformer):
         data = read_validation(self, read, groups)
         self._keep(read)
         with one_thread():
-            folds = assign_folds(data.classes, self.cv, data.groups)
+            folds = assign_folds(data.classes, self.cv, data.groups, data.proba)
             evidence = Evidence(data, folds, self.significance)
             fitter = CrossFitter(data, folds, calibrate=self.calibrate, k_max=self.k_max)
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)

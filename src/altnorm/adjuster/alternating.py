@@ -215,7 +215,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         self._keep(read)
         with one_thread():
             published = self.tuning == "as-published"
-            folds = assign_folds(data.classes, self.cv, data.groups)
+            folds = assign_folds(data.classes, self.cv, data.groups, data.proba)
             paths = make_paths(data, None if published else folds, k_max=self.k_max)
             search = Search(data, paths, folds)
             tried = search.run(self)

@@ -52,7 +52,7 @@ class Validation(NamedTuple):
         if self.groups is not None:
             return [self.groups]
         enough = len(self.proba) >= N_PIECES * PIECE_ROWS
-        return [deal_in_order(self.classes, N_PIECES)] if enough else []
+        return [deal_in_order(self.classes, N_PIECES, self.proba)] if enough else []
 
     def blocks(self) -> np.ndarray:
         """Number the block of each row, for scores that can only be called."""

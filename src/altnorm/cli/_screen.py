@@ -66,6 +66,10 @@ ADVICE = {
         "pass groups that say which",
         "name the column that says which with --group",
     ),
+    "classes_in_places": (
+        "pass groups that say which",
+        "name the column that says which with --group",
+    ),
     "other_purpose": ("scoring='balanced_accuracy'", "--scoring balanced_accuracy"),
     "adapt": (
         "adapt with assume='label_shift'",

@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 from scipy.stats import binom, norm, rankdata
 
+from altnorm.evidence.folds import ALIKE, correlate_neighbours, is_unclear
 from altnorm.evidence.verdict import Caution, Verdict
 
 MANY_DUPLICATES = 0.05  # share of rows
@@ -26,9 +27,7 @@ FEWEST_RANKED = 5  # rows of a class, and of all others, whose ranks say somethi
 FEWEST_EFFECTIVE = 0.1  # share of the rows that weights leave of the evidence
 CUT_ERRORS = 5.0  # standard errors of the rows of unseen classes: their number is skewed
 FADED = 2.33  # standard errors by which the end of a file gains less than its beginning
-ALIKE = 0.1  # correlation of rows that follow each other
-ALIKE_ERRORS = 5.0  # and how many of its standard errors that must be
-DIRECTIONS, MOST_PROJECTED = 16, 2**22  # along which likeness is measured; numbers in all
+ALIKE_ERRORS = 5.0  # standard errors of the correlation of rows that follow each other
 REALISTIC = 100  # times as many rows as there are: nobody labels more
 ENOUGH_MORE = 1.2  # times as many rows at least, or the number says nothing
 POWER = 0.84  # standard errors beyond the border for a power of 80 %
@@ -205,8 +204,8 @@ def _trained_on(rows: Labelled) -> Caution | None:
 
 def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution | None]:
     """Say what about single-label rows a reader should know, whatever is adopted."""
-    alike = None if grouped else _alike(rows)
-    return [_unseen_classes(rows), _below_majority(rows), _few_carry_all(rows), alike]
+    dependent = None if grouped else _alike(rows) or _sorted(rows)
+    return [_unseen_classes(rows), _below_majority(rows), _few_carry_all(rows), dependent]
 
 
 def _few_carry_all(rows: Labelled) -> Caution | None:
@@ -302,26 +301,10 @@ def _below_majority(rows: Labelled) -> Caution | None:
 def _alike(rows: Labelled) -> Caution | None:
     """Whether rows that follow each other are more alike than others of their class.
 
-    So are the sentences of one document or the frames of one film. If rows of a class came in
-    random order, the product of two neighbours' deviations from the class mean would be as often
-    negative as positive; a file that is merely sorted by class is no cause.
+    So are the sentences of one document or the frames of one film.
     """
-    rng = np.random.default_rng(0)
-    order = np.argsort(rows.labels, kind="stable")
-    # A few directions say as much of likeness as a thousand classes do.
-    n_directions = max(1, min(DIRECTIONS, MOST_PROJECTED // len(order)))
-    x = (rows.proba @ rng.normal(size=(rows.proba.shape[1], n_directions)))[order]
-    labels, start, counts = np.unique(rows.labels[order], return_index=True, return_counts=True)
-    x -= np.repeat(np.add.reduceat(x, start) / counts[:, None], counts, axis=0)
-    size = np.repeat(counts, counts)[1:]
-    same = np.repeat(labels, counts)[1:] == np.repeat(labels, counts)[:-1]
-    square = float(np.vdot(x, x)) / len(x)
-    # Deviations from the mean of n rows are correlated with each other by -1/(n - 1).
-    products = np.einsum("ij,ij->i", x[1:], x[:-1]) + square / np.maximum(size - 1, 1)
-    products = products[same]
-    error = float(np.sqrt((products**2).sum()))
-    correlation = float(products.mean() / square) if error else 0.0
-    if correlation < ALIKE or products.sum() < ALIKE_ERRORS * error:
+    correlation, errors = correlate_neighbours(rows.proba, rows.labels)
+    if correlation < ALIKE or errors < ALIKE_ERRORS:
         return None
     text = (
         f"Rows that follow each other are alike (correlation {correlation:.2f} within a class). "
@@ -329,6 +312,18 @@ def _alike(rows: Labelled) -> Caution | None:
         "than their number: pass groups that say which."
     )
     return Caution("neighbours_alike", text, correlation)
+
+
+def _sorted(rows: Labelled) -> Caution | None:
+    """Whether rows of a class are near each other, and nobody can see if they belong together."""
+    if not is_unclear(rows.proba, rows.labels):
+        return None
+    text = (
+        "Rows of a class are near each other. If that is because neighbours belong together, as "
+        "rows of one person or document do, pass groups that say which."
+    )
+    n_runs = 1 + np.count_nonzero(rows.labels[1:] != rows.labels[:-1])
+    return Caution("classes_in_places", text, float(n_runs))
 
 
 def too_few_rows(verdict: Verdict) -> Caution | None:

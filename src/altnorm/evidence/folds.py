@@ -2,7 +2,7 @@
 
 Rows of a file often depend on their neighbours: utterances of one speaker, heartbeats of one
 patient. Shuffled folds hide that, and blocks of a file that is sorted by class lack whole classes.
-So fold k gets the k-th fifth of the file or, where that is sorted by class, the k-th part of every
+So fold k gets the k-th fifth of the file or, of classes that are sorted, the k-th part of each
 class. Neighbours stay together, rows in random order lose nothing, and no random number is drawn:
 the same data give the same verdict.
 
@@ -10,6 +10,10 @@ Why not always by class, and why not exactly a fifth of each: folds that share t
 which the sample has by chance make a fit to that balance look like a gain. So parts of classes are
 as uneven as those of rows in random order would be, unless the balance is no chance: classes of
 equal size are a design.
+
+A file may look sorted because its patients have few classes each. Parts of a class would have rows
+of every patient, and what is learnt of a patient would be judged by that patient. Then rows of a
+class that follow each other are alike, and the file goes by fifths.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
@@ -46,10 +50,18 @@ PIECE_ROWS = 20
 # above which the file is sorted by class. In a file that is, it is 1 less the class's share for the
 # first and the last class, so at least 0.5 for one of them.
 SORTED = 0.4
-BY_CHANCE = 0.01  # probability with which a file in random order may look sorted
+# Of what fits to the other parts of a file can lack of the classes that they are judged by: 0 where
+# the order is random, 1 where each class is in one part. In two passes over the classes it is 0.375
+# of five parts: fits have 5 of 8 rows that they should have. In three it is 0.17, or 5 of 6. Files
+# of persons with few classes each lie between 0.1 and 0.3.
+LACKING = 0.25
+PASSES = 2  # at most, therefore
+BY_CHANCE = 0.01  # probability with which a file in random order may look sorted, or its rows alike
+ALIKE = 0.1  # correlation of rows of a class that follow each other: less does little
 CLUSTER_ROWS = 12  # rows of a cluster of like rows at least: fewer than a region
 _GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples spread evenly over the unit interval
 _DIRECTIONS = 16  # directions in which likeness is measured: enough to tell rows apart
+_MOST_PAIRS = 2**16  # of rows that follow each other: enough to see a small correlation
 _MOST_CLUSTERS = 1000  # more would take longer than the fits
 _SAMPLE_ROWS = 4096  # rows that show in which directions rows differ
 _ASKED, _NEIGHBOURS = 300, 200  # rows whose neighbours are looked at, and how many
@@ -64,10 +76,11 @@ _MOST_BLOCKS, _CLOSE = 20, 0.5  # of copies, and how close they are beside rows 
 _SHORTEST_BLOCK = 10  # rows
 
 
-def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
+def deal_in_order(classes: np.ndarray, n_parts: int, proba: np.ndarray | None = None) -> np.ndarray:
     """Number the part of each row: part k gets the k-th share of the file.
 
-    Where the file is sorted by class, part k gets the k-th part of every class instead. So do rows
+    Of a class by which the file is sorted, part k gets the k-th part instead, unless rows of a
+    class that follow each other are alike in their probabilities, if those are passed. So it does
     of a class with fewer rows than parts. `classes` are all equal where there are none.
 
     Examples
@@ -85,21 +98,93 @@ def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
     _, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
     if counts.size == 1:
         return parts
-    by_class = deal_by_class(classes, n_parts)
-    if is_sorted(codes, counts):
-        return by_class
-    return np.where(counts[codes] < n_parts, by_class, parts)
+    go_by_class = (counts < n_parts) | _are_sorted(codes, parts, proba)
+    return np.where(go_by_class[codes], deal_by_class(classes, n_parts), parts)
 
 
-def is_sorted(codes: np.ndarray, counts: np.ndarray) -> bool:
-    """Say whether the rows of some class are in one place, more than chance would have it."""
+def is_unclear(proba: np.ndarray, labels: np.ndarray) -> bool:
+    """Say whether folds go by class although the file does not merely pass over the classes."""
+    _, codes = np.unique(labels, return_inverse=True)
+    fifths = np.arange(codes.size) * 5 // codes.size
+    return bool(
+        not _passes_over(codes) and codes.max() > 0 and _are_sorted(codes, fifths, proba).any()
+    )
+
+
+def _are_sorted(codes: np.ndarray, parts: np.ndarray, proba: np.ndarray | None) -> np.ndarray:
+    """Say which classes are in few places of the file, and not because near rows are alike."""
+    are_sorted = _are_in_one_place(codes) | _are_in_few_parts(codes, parts)
+    if proba is not None and are_sorted.any() and not _passes_over(codes):
+        correlation, errors = correlate_neighbours(proba, codes)
+        are_sorted &= correlation < ALIKE or errors < norm.isf(BY_CHANCE)
+    return are_sorted
+
+
+def _passes_over(codes: np.ndarray) -> bool:
+    """Say whether classes come one after the other, as nothing but sorting makes them."""
+    n_runs = 1 + np.count_nonzero(codes[1:] != codes[:-1])
+    return bool(n_runs <= PASSES * (codes.max() + 1))
+
+
+def _are_in_one_place(codes: np.ndarray) -> np.ndarray:
+    """Say which classes have their rows in one place, more than chance would have it."""
+    counts = np.bincount(codes)
     place = (np.argsort(codes, kind="stable") + 0.5) / codes.size
     start = np.cumsum(counts) - counts
     rank = np.arange(codes.size) - np.repeat(start, counts) + 0.5
     distance = np.maximum.reduceat(np.abs(rank / np.repeat(counts, counts) - place), start)
     # What `counts` rows in random order exceed with a given probability: Massart's bound.
     border = np.sqrt(np.log(2 * counts.size / BY_CHANCE) / (2 * counts))
-    return bool((distance > np.maximum(border, SORTED)).any())
+    return np.asarray(distance > np.maximum(border, SORTED))
+
+
+def _are_in_few_parts(codes: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Say which classes are in few parts of the file, more than chance would have it.
+
+    All are if they are so together: each may have too few rows to show it. A class in few parts is
+    lacking where fits to the other parts are judged: of its rows, the mean share that is in a row's
+    own part is a chi-square statistic, if parts are equally large.
+    """
+    table = np.zeros((parts[-1] + 1, codes.max() + 1))
+    np.add.at(table, (parts, codes), 1)
+    n, counts = codes.size, table.sum(axis=0)
+    freedom, n_others = table.shape[0] - 1, table.shape[1] - 1
+    expected = table.sum(axis=1, keepdims=True) * counts / n
+    found = ((table - expected) ** 2 / expected).sum(axis=0)
+    by_chance = freedom * (n - counts) / (n - 1)  # in the mean over all orders of the file
+    most = freedom * counts
+
+    def lacking(found: Array, by_chance: Array, most: Array, border: float) -> np.ndarray:
+        return (found - by_chance > LACKING * (most - by_chance)) & (found > border)
+
+    each = lacking(found, by_chance, most, chi2.isf(BY_CHANCE / counts.size, freedom))
+    border = chi2.isf(BY_CHANCE, freedom * n_others)
+    return each | lacking(found.sum(), by_chance.sum(), most.sum(), border)
+
+
+def correlate_neighbours(proba: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Return how alike rows of a class that follow each other are, and in standard errors.
+
+    If rows of a class came in random order, the product of two neighbours' deviations from the
+    class mean would be as often negative as positive; a file that is merely sorted by class is no
+    cause.
+    """
+    order = np.argsort(labels, kind="stable")
+    first = np.arange(0, order.size - 1, max(1, order.size // _MOST_PAIRS))
+    place = np.union1d(first, first + 1)
+    _, start, codes, counts = np.unique(
+        labels[order[place]], return_index=True, return_inverse=True, return_counts=True
+    )
+    with np.errstate(divide="ignore"):
+        x = like_rows(np.log(proba[order[place]]))
+    x -= (np.add.reduceat(x, start) / counts[:, None])[codes]
+    square = float(np.vdot(x, x)) / len(x)
+    # Deviations from the mean of n rows are correlated with each other by -1/(n - 1).
+    products = np.einsum("ij,ij->i", x[1:], x[:-1])
+    products += square / np.maximum(counts[codes[1:]] - 1, 1)
+    products = products[(np.diff(place) == 1) & (codes[1:] == codes[:-1])]
+    error = float(np.sqrt((products**2).sum()))
+    return (float(products.mean() / square), float(products.sum() / error)) if error else (0.0, 0.0)
 
 
 def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:
@@ -181,11 +266,17 @@ def number_groups(groups: Any, known: np.ndarray) -> np.ndarray:
         ) from error
 
 
-def assign_folds(classes: np.ndarray, cv: Any, groups: np.ndarray | None = None) -> np.ndarray:
+def assign_folds(
+    classes: np.ndarray,
+    cv: Any,
+    groups: np.ndarray | None = None,
+    proba: np.ndarray | None = None,
+) -> np.ndarray:
     """Number the fold of each row.
 
     `cv` is a number of folds, or a scikit-learn splitter that tests every row once; `classes` are
-    all equal with several labels per row, and rows of a group stay together.
+    all equal with several labels per row, rows of a group stay together, and without groups
+    `proba` show whether rows depend on each other.
     """
     n_units = len(classes) if groups is None else np.unique(groups).size
     if n_units < 2:
@@ -203,7 +294,9 @@ def assign_folds(classes: np.ndarray, cv: Any, groups: np.ndarray | None = None)
         return _given_folds(classes, cv, groups)
     n_folds = min(check_integer(cv, "cv", low=2), n_units)
     folds = (
-        deal_in_order(classes, n_folds) if groups is None else deal_groups(groups, classes, n_folds)
+        deal_in_order(classes, n_folds, proba)
+        if groups is None
+        else deal_groups(groups, classes, n_folds)
     )
     return _without_gaps(folds)
 
