@@ -346,13 +346,24 @@ def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
     x = centred(sample)
     center = x.mean(axis=0)
     x -= center
-    directions = np.eye(x.shape[1])
-    if x.shape[1] > _DIRECTIONS:
-        directions = np.linalg.eigh(x.T @ x)[1][:, -_DIRECTIONS:]
+    directions = _main_directions(x) if x.shape[1] > _DIRECTIONS else np.eye(x.shape[1])
     onto, shift, out = as_array(directions, scores), center @ directions, []
     for block in block_slices(scores.shape[0], 24 * scores.shape[1], scores, cached=True):
         out.append(to_numpy(centred(scores[block, :]) @ onto) - shift)
     return np.concatenate(out)
+
+
+def _main_directions(x: np.ndarray) -> np.ndarray:
+    """Return the directions in which centred rows differ most, from the smaller of two products.
+
+    A few rows of very many classes differ in few directions: columns beyond these are 0.
+    """
+    if x.shape[1] <= len(x):
+        return np.linalg.eigh(x.T @ x)[1][:, -_DIRECTIONS:]
+    directions = x.T @ np.linalg.eigh(x @ x.T)[1][:, -_DIRECTIONS:]
+    length = np.linalg.norm(directions, axis=0)
+    smallest = len(x) * np.finfo(float).eps * length.max()
+    return directions / np.where(length > smallest, length, np.inf)
 
 
 def like_clusters(rows: np.ndarray, n_parts: int, size: int) -> np.ndarray:
