@@ -175,9 +175,11 @@ def _ranked_backwards(rows: Labelled) -> Caution | None:
         n, others = int(has_label.sum()), int((~has_label).sum())
         if min(n, others) >= FEWEST_RANKED:
             area = float((rankdata(p)[has_label].sum() - n * (n + 1) / 2) / (n * others))
+            if area >= 0.5:
+                return None
             areas.append(area)
             scores.append((area - 0.5) * math.sqrt(12 * n * others / (n + others + 1)))
-    if not areas or max(areas) >= 0.5 or sum(scores) > -norm.isf(BY_CHANCE) * math.sqrt(len(areas)):
+    if not areas or sum(scores) > -norm.isf(BY_CHANCE) * math.sqrt(len(areas)):
         return None
     text = (
         f"Every column is lower where its class is (area under the ROC curve at most "
