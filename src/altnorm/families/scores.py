@@ -32,6 +32,7 @@ from altnorm._base.arrays import (
     block_slices,
     is_foreign,
     map_blocks,
+    quiet,
     softmax,
     take_rows,
     to_numpy,
@@ -202,12 +203,13 @@ class ScoreLoss:
         """Sum of the log of the rows' totals, and its derivative."""
         x, z, weight = self._placed
         xp = array_namespace(z)
-        scores = x + z @ as_array(coefficients, z).T
-        top = xp.max(scores, axis=1, keepdims=True)
-        power = xp.exp(scores - top)
-        total = xp.sum(power, axis=1, keepdims=True)
-        value = float(xp.sum(weight * (xp.log(total) + top)))
-        return value, to_numpy((power * (weight / total)).T @ z).astype(np.float64)
+        with quiet(xp):
+            scores = x + z @ as_array(coefficients, z).T
+            top = xp.max(scores, axis=1, keepdims=True)
+            power = xp.exp(scores - top)
+            total = xp.sum(power, axis=1, keepdims=True)
+            value = float(xp.sum(weight * (xp.log(total) + top)))
+            return value, to_numpy((power * (weight / total)).T @ z).astype(np.float64)
 
     def _here(self, coefficients: np.ndarray) -> tuple[float, np.ndarray]:
         """The same in host memory, in blocks that fit the cache."""
