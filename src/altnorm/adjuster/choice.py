@@ -27,15 +27,15 @@ from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, sco
 from altnorm.adjuster.mixture import CrossMixture, Mixture, no_mixture
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.decision import Decision
-from altnorm.evidence.folds import (
+from altnorm.evidence.folds import deal_clusters
+from altnorm.evidence.gates import Gate, Gates
+from altnorm.evidence.likeness import (
     CLUSTER_ROWS,
-    deal_clusters,
     like_clusters,
     like_rows,
     look_for_copies,
     repeats_in_blocks,
 )
-from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import Paired, attribute_gain, paired_test
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes

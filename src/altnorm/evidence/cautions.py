@@ -10,7 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 from scipy.stats import binom, norm, rankdata
 
-from altnorm.evidence.folds import ALIKE, correlate_neighbours, is_unclear
+from altnorm.evidence.folds import is_unclear
+from altnorm.evidence.likeness import ALIKE, correlate_neighbours
 from altnorm.evidence.verdict import Caution, Verdict
 
 MANY_DUPLICATES = 0.05  # share of rows

@@ -18,28 +18,18 @@ class that follow each other are alike, and the file goes by fifths.
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2, norm
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.neighbors import NearestNeighbors
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    as_array,
-    block_slices,
-    on_host,
-    to_numpy,
-)
+from altnorm._base.arrays import Array, on_host
 from altnorm._base.errors import InputError
 from altnorm._base.labels import is_missing
 from altnorm._base.validation import check_integer, check_unmasked
+from altnorm.evidence.likeness import ALIKE, correlate_neighbours
 
 # Pieces of a file whose sums give a standard error: enough for one, and as long as can be. So many
 # blocks of rows are exchanged, too, for scores that can only be called.
@@ -57,23 +47,7 @@ SORTED = 0.4
 LACKING = 0.25
 PASSES = 2  # at most, therefore
 BY_CHANCE = 0.01  # probability with which a file in random order may look sorted, or its rows alike
-ALIKE = 0.1  # correlation of rows of a class that follow each other: less does little
-CLUSTER_ROWS = 12  # rows of a cluster of like rows at least: fewer than a region
 _GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples spread evenly over the unit interval
-_DIRECTIONS = 16  # directions in which likeness is measured: enough to tell rows apart
-_MOST_PAIRS = 2**16  # of rows that follow each other: enough to see a small correlation
-_MOST_CLUSTERS = 1000  # more would take longer than the fits
-_SAMPLE_ROWS = 4096  # rows that show in which directions rows differ
-_ASKED, _NEIGHBOURS = 300, 200  # rows whose neighbours are looked at, and how many
-_FEWEST_NEIGHBOURS, _MOST_DIMENSIONS = 4, 100  # with a row's label; of the space that they are in
-_EQUAL = 0.01  # of the largest distance: smaller ones count as this
-_FEWEST_WRONG = 10  # predictions: fewer do not show how often labels agree by themselves
-_WIDE = 8.0  # times the mean: a gap between copies; without copies its median is about 6
-_FEWEST_CASES, _MANY = 8, 100  # of copies among fewer rows: two classes may be a few clouds of rows
-_NEAREST = 5  # neighbours that are copies if any are
-_OTHER_LABEL, _OTHER_LABEL_NEAREST = 0.35, 0.4  # of the error rate; without copies about 1
-_MOST_BLOCKS, _CLOSE = 20, 0.5  # of copies, and how close they are beside rows of their class
-_SHORTEST_BLOCK = 10  # rows
 
 
 def deal_in_order(classes: np.ndarray, n_parts: int, proba: np.ndarray | None = None) -> np.ndarray:
@@ -160,31 +134,6 @@ def _are_in_few_parts(codes: np.ndarray, parts: np.ndarray) -> np.ndarray:
     each = lacking(found, by_chance, most, chi2.isf(BY_CHANCE / counts.size, freedom))
     border = chi2.isf(BY_CHANCE, freedom * n_others)
     return each | lacking(found.sum(), by_chance.sum(), most.sum(), border)
-
-
-def correlate_neighbours(proba: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """Return how alike rows of a class that follow each other are, and in standard errors.
-
-    If rows of a class came in random order, the product of two neighbours' deviations from the
-    class mean would be as often negative as positive; a file that is merely sorted by class is no
-    cause.
-    """
-    order = np.argsort(labels, kind="stable")
-    first = np.arange(0, order.size - 1, max(1, order.size // _MOST_PAIRS))
-    place = np.union1d(first, first + 1)
-    _, start, codes, counts = np.unique(
-        labels[order[place]], return_index=True, return_inverse=True, return_counts=True
-    )
-    with np.errstate(divide="ignore"):
-        x = like_rows(np.log(proba[order[place]]))
-    x -= (np.add.reduceat(x, start) / counts[:, None])[codes]
-    square = float(np.vdot(x, x)) / len(x)
-    # Deviations from the mean of n rows are correlated with each other by -1/(n - 1).
-    products = np.einsum("ij,ij->i", x[1:], x[:-1])
-    products += square / np.maximum(counts[codes[1:]] - 1, 1)
-    products = products[(np.diff(place) == 1) & (codes[1:] == codes[:-1])]
-    error = float(np.sqrt((products**2).sum()))
-    return (float(products.mean() / square), float(products.sum() / error)) if error else (0.0, 0.0)
 
 
 def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:
@@ -328,60 +277,6 @@ def _given_folds(classes: np.ndarray, cv: Any, groups: Any) -> np.ndarray:
     return folds
 
 
-def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
-    """Return coordinates in which like rows are near each other, (n, d) with small d.
-
-    Centred scores, in the directions in which they differ most. Log-odds of several labels need no
-    centring; infinite scores will do.
-    """
-    sample = to_numpy(scores[:: max(1, scores.shape[0] // _SAMPLE_ROWS), :])
-    finite = sample[np.isfinite(sample)]
-    limits = np.quantile(finite, (0.001, 0.999)) if finite.size else np.zeros(2)
-
-    def centred(rows: Array) -> Array:
-        xp = array_namespace(rows)
-        x = xp.clip(rows, *map(float, limits))
-        return x if odds else x - xp.mean(x, axis=1, keepdims=True)
-
-    x = centred(sample)
-    center = x.mean(axis=0)
-    x -= center
-    directions = _main_directions(x) if x.shape[1] > _DIRECTIONS else np.eye(x.shape[1])
-    onto, shift, out = as_array(directions, scores), center @ directions, []
-    for block in block_slices(scores.shape[0], 24 * scores.shape[1], scores, cached=True):
-        out.append(to_numpy(centred(scores[block, :]) @ onto) - shift)
-    return np.concatenate(out)
-
-
-def _main_directions(x: np.ndarray) -> np.ndarray:
-    """Return the directions in which centred rows differ most, from the smaller of two products.
-
-    A few rows of very many classes differ in few directions: columns beyond these are 0.
-    """
-    if x.shape[1] <= len(x):
-        return np.linalg.eigh(x.T @ x)[1][:, -_DIRECTIONS:]
-    directions = x.T @ np.linalg.eigh(x @ x.T)[1][:, -_DIRECTIONS:]
-    length = np.linalg.norm(directions, axis=0)
-    smallest = len(x) * np.finfo(float).eps * length.max()
-    return directions / np.where(length > smallest, length, np.inf)
-
-
-def like_clusters(rows: np.ndarray, n_parts: int, size: int) -> np.ndarray:
-    """Number the cluster of each row: about `size` like rows each, at least one for each part.
-
-    `rows` are coordinates, as `like_rows` gives them.
-    """
-    sample = rows[:: max(1, len(rows) // (size * _MOST_CLUSTERS))]
-    n_clusters = max(n_parts, min(len(sample) // size, _MOST_CLUSTERS))
-    distinct = np.unique(sample, axis=0).shape[0]
-    # One start and few rounds: any clusters of near rows will do.
-    means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=5, random_state=0)
-    with warnings.catch_warnings():  # rows that take few values may fill fewer clusters
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        means.fit(sample)
-    return np.asarray(means.labels_ if len(sample) == len(rows) else means.predict(rows))
-
-
 def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
     """Number the fold of each row: clusters, as of `like_clusters`, are dealt whole.
 
@@ -395,78 +290,3 @@ def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
         part_of[cluster] = load.argmin()
         load[part_of[cluster]] += sizes[cluster]
     return _without_gaps(part_of[clusters])
-
-
-class Copies(NamedTuple):
-    """What the neighbours of rows say of copies."""
-
-    per_case: int = 1  # rows per case, where most rows are noisy copies of a few cases
-    may_be: bool = False  # near rows have the same label more often than predictions are right
-
-
-def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> Copies:
-    """Look at the neighbours of some rows; `rows` are coordinates, as `like_rows` gives them.
-
-    Where rows are spread evenly, in any number of dimensions, products of k and the rise of the
-    logarithm from the k-th to the next distance are independent and have one exponential
-    distribution (Rényi 1953). Beyond the copies of a case there is a gap, so that one of them is
-    far too large. And neighbours nearer than the gap share the label far more often than
-    predictions are right. Those of rows that merely take few values, as votes of trees do, have
-    another label about as often as predictions are wrong.
-    """
-    n = len(rows)
-    if n * error_rate < _FEWEST_WRONG:
-        return Copies()
-    asked, labels = np.arange(0, n, max(1, n // _ASKED)), labels.reshape(n, -1)
-    search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, n // 2) + 1, algorithm="brute").fit(rows)
-    gaps, agree = np.empty((asked.size, 3)), np.empty(asked.size)
-    for i, (distance, near) in enumerate(zip(*search.kneighbors(rows[asked]), strict=True)):
-        is_other = near != asked[i]
-        same = (labels[near[is_other]] == labels[asked[i]]).all(axis=1)
-        gaps[i], agree[i] = _widest_gap(distance[is_other], same), same[:_NEAREST].mean()
-    width, size = np.median(gaps[:, :2], axis=0)
-    is_clear = width > _WIDE and n >= min(_FEWEST_CASES * size, _MANY)
-    is_copied = is_clear and gaps[:, 2].mean() < _OTHER_LABEL * error_rate
-    may_be = 1 - agree.mean() < _OTHER_LABEL_NEAREST * error_rate
-    return Copies(int(size) if is_copied else 1, may_be=bool(may_be))
-
-
-def _widest_gap(distance: np.ndarray, same: np.ndarray) -> tuple[float, int, float]:
-    """Find the widest gap between a row's neighbours with its label, given all in order.
-
-    Return its width in units of the others' mean, the number of rows with that label nearer than
-    it (the row is one of them), and the share of other labels among its neighbours there.
-    """
-    place = np.flatnonzero(same)
-    if place.size < _FEWEST_NEIGHBOURS:
-        return 0.0, 1, 1.0
-    # Distances far below all others are those of equal rows, and of rounding.
-    lowest = _EQUAL * distance[place[-1]] + np.finfo(np.float64).tiny
-    rises = np.diff(np.log(np.maximum(distance[place], lowest))) * np.arange(1, place.size)
-    last = int(rises.argmax())
-    usual = max((rises.sum() - rises[last]) / (rises.size - 1), 1 / _MOST_DIMENSIONS)
-    n_near, n_all = last + 1, place[last] + 1
-    return rises[last] / usual, n_near + 1, 1 - n_near / n_all
-
-
-def repeats_in_blocks(rows: np.ndarray, classes: np.ndarray) -> int:
-    """Number of blocks in which the same cases seem to come again, one after another; 0: none.
-
-    So do several noisy predictions of the same images. Labels repeat with the period of a block,
-    and rows one period apart are much closer than others of their class. `rows` are coordinates,
-    as `like_rows` gives them.
-    """
-    for n_blocks in range(2, _MOST_BLOCKS + 1):
-        period, left = divmod(len(rows), n_blocks)
-        repeats = not left and np.array_equal(classes[period:], classes[:-period])
-        if not repeats or period < _SHORTEST_BLOCK:
-            continue
-        apart = ((rows[period:] - rows[:-period]) ** 2).sum(axis=1).mean()
-        codes = np.unique(classes, return_inverse=True)[1]
-        means = np.zeros((codes.max() + 1, rows.shape[1]))
-        np.add.at(means, codes, rows)
-        means /= np.bincount(codes)[:, None]
-        # Two rows of a class that have nothing else in common are twice their variance apart.
-        if apart < _CLOSE * 2 * ((rows - means[codes]) ** 2).sum(axis=1).mean():
-            return n_blocks
-    return 0
