@@ -60,7 +60,7 @@ PREDICTIONS ?= predictions
 DATASETS    ?= datasets
 STUDY       := $(BIN)/python -m
 
-samples: $(VENV)/.stamp-heavy  ## say which pages of the studies are out of date: PREDICTIONS=folder DATASETS=folder
+samples: $(VENV)/.stamp-heavy $(VENV)/.stamp-benchmark  ## say which pages of the studies are out of date: PREDICTIONS=folder DATASETS=folder
 	$(STUDY) experiments.samples --predictions $(PREDICTIONS) --datasets $(DATASETS)
 
 reproduce: $(VENV)/.stamp-heavy $(VENV)/.stamp-benchmark  ## run the studies that need no GPU, from where it stopped; without folders those that need none: PREDICTIONS=folder DATASETS=folder

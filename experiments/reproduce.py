@@ -1,11 +1,11 @@
 """Run the studies that need no GPU, and go on where the last run stopped.
 
 ``python -m experiments.reproduce --predictions DIR --datasets DIR`` says what each study needs and
-how long it takes, then runs those that are not done. Without a folder it leaves out what needs it,
-and says so; ``experiments/data/README.md`` says where the files can be had. A study is done when it
-has ended well with this code, these data and these options; a stamp in ``.reproduce/`` remembers
-that. ``--list`` runs nothing. Names of studies choose some; ``--again`` runs them although they are
-done.
+how long it takes, then runs those that are not done. Without a folder or a package it leaves out
+what needs it, and says so; ``experiments/data/README.md`` says where the files can be had. A study
+is done when it has ended well with this code, these data and these options; a stamp in
+``.reproduce/`` remembers that. ``--list`` runs nothing. Names of studies choose some; ``--again``
+runs them although they are done.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ __all__ = ["STUDIES", "Folders", "Study", "fingerprint", "is_done", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 STAMPS = ROOT / ".reproduce"
+WHERE = "experiments/data/README.md"
 
 
 class Folders(NamedTuple):
@@ -42,7 +44,7 @@ class Study(NamedTuple):
     file: str = ""  # the one file in the folder that it reads
     uses: tuple[str, ...] = ()  # other studies whose code it runs
     reads: tuple[str, ...] = ()  # other studies whose numbers it reads
-    heavy: bool = False  # whether PyTorch is needed
+    package: str | None = None  # what it imports that not every environment has
     partly: bool = False  # whether a part of it runs without the folder
 
     def command(self, folders: Folders) -> list[str]:
@@ -57,12 +59,19 @@ class Study(NamedTuple):
 
     def can_run(self, folders: Folders) -> bool:
         """Whether what it needs is there, or enough for a part."""
+        if self.lacks_package:
+            return False
         return self.needs is None or self.partly or self.folder(folders) is not None
+
+    @property
+    def lacks_package(self) -> bool:
+        """Whether the package that it imports is missing."""
+        return self.package is not None and find_spec(self.package) is None
 
 
 STUDIES = (
     Study("simulation.geometry", 1, uses=("simulation",)),
-    Study("last_layer", 0.5, heavy=True),
+    Study("last_layer", 0.5, package="torch"),
     Study(
         *("dialogre", 1, "predictions", "--second-look", "dialogre_bert_testonly.npz"),
         partly=True,
@@ -78,7 +87,12 @@ STUDIES = (
     Study("ufet", 20),
     Study("benchmark", 40),
     Study("evidence", 40),
-    Study("evidence.promise", 25, "predictions", uses=("evidence", "suite"), partly=True),
+    Study(
+        *("evidence.promise", 25, "predictions"),
+        uses=("evidence", "suite"),
+        package="mapie",
+        partly=True,
+    ),
     Study("suite", 27, "predictions", uses=("benchmark",), reads=("blur", "dialogre", "ufet")),
 )
 """The quickest first; the last one also reads what others wrote."""
@@ -129,14 +143,18 @@ def run(study: Study, folders: Folders, stamps: Path = STAMPS) -> bool:
 
 def describe(studies: Sequence[Study], folders: Folders) -> Iterator[str]:
     """What each study needs, how long it takes, and whether it is done."""
-    yield f"{'study':<20} {'minutes on two cores':>20}  needs"
+    yield f"{'study':<22} {'minutes on two cores':>20}  needs"
     for study in studies:
-        needs = study.needs or ("PyTorch" if study.heavy else "nothing")
+        needs = ", ".join(filter(None, (study.needs, study.package))) or "nothing"
         state = _state(study, folders)
-        yield f"{study.name:<20} {study.minutes:>20g}  {needs}{f' ({state})' if state else ''}"
+        yield f"{study.name:<22} {study.minutes:>20g}  {needs}{f' ({state})' if state else ''}"
+    if any(study.needs and study.folder(folders) is None for study in studies):
+        yield f"{WHERE} says where the files can be had."
 
 
 def _state(study: Study, folders: Folders) -> str:
+    if study.lacks_package:
+        return f"left out: {study.package} is not installed"
     missing = study.needs is not None and study.folder(folders) is None
     if missing and not study.partly:
         return f"left out: give the folder with --{study.needs}"
@@ -149,7 +167,7 @@ def existing(name: str, folder: Path | None) -> Path | None:
     """A folder of data, or None, said aloud, where there is none of that name."""
     if folder is None or folder.is_dir():
         return folder
-    print(f"There is no folder {folder} ({name}); experiments/data/README.md says how to get it.")
+    print(f"There is no folder {folder} ({name}).")
     return None
 
 

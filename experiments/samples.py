@@ -13,12 +13,13 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments._output import read_records
-from experiments.reproduce import existing
+from experiments.reproduce import WHERE, existing
 
 __all__ = ["OUT_OF_DATE", "SAMPLES", "Folders", "Sample", "differences", "is_marked"]
 
@@ -44,7 +45,7 @@ class Sample(NamedTuple):
     table: str  # name of the CSV file
     measure: Callable[[Folders], Iterable[Mapping[str, Any]]]
     needs: str | None = None  # "predictions" or "datasets"
-    heavy: bool = False  # whether PyTorch is needed
+    package: str | None = None  # what it imports that the core and its tests do not have
     slow: bool = False  # a minute: left to this command, not for the tests
 
     @property
@@ -267,13 +268,13 @@ def _file(folders: Folders) -> Path:
 SAMPLES = (
     Sample("evidence", "worlds", _evidence("confused pairs", 200)),
     Sample("evidence", "worlds", _evidence("bias 2", 200)),
-    Sample("evidence/promise", "promise", _promise, slow=True),  # it needs MAPIE
+    Sample("evidence/promise", "promise", _promise, package="mapie", slow=True),
     Sample("simulation", "results", _simulation),
     Sample("simulation", "rates", _geometry),
     Sample("reference_choice", "calibrated", _calibrated),
     Sample("benchmark", "results", _benchmark),
     Sample("benchmark", "scikit_learn", _scikit_learn),
-    Sample("last_layer", "results", _last_layer, heavy=True),
+    Sample("last_layer", "results", _last_layer, package="torch"),
     Sample("label_shift", "simulated", _label_shift),
     Sample("label_shift", "asked", _label_shift_asked),
     Sample("dialogre", "results", _dialogre),
@@ -311,7 +312,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _state(sample: Sample, folders: Folders) -> str:
     if sample.needs and getattr(folders, sample.needs) is None:
-        return f"not looked at: give the folder with --{sample.needs}"
+        return f"not looked at: give the folder with --{sample.needs} ({WHERE} says how to get it)"
+    if sample.package and find_spec(sample.package) is None:
+        return f"not looked at: it needs {sample.package}, which is not installed"
     found = differences(sample, folders)
     mark = " (and the page says so)" if is_marked(sample) else ""
     if not found:

@@ -28,6 +28,7 @@ def ran(monkeypatch, tmp_path):
         return subprocess.CompletedProcess(command, int(commands[-1] in failing))
 
     monkeypatch.setattr(reproduce.subprocess, "run", run)
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: True)
     for function in (reproduce.is_done, reproduce.run):
         monkeypatch.setattr(function, "__defaults__", (tmp_path / "stamps",))
     return commands, failing
@@ -77,8 +78,17 @@ def test_without_folders_it_runs_what_needs_none(ran, capsys, tmp_path):
     needing = {s.name for s in reproduce.STUDIES if s.needs and not s.partly}
     assert set(commands) == {s.name for s in reproduce.STUDIES} - needing
     told = capsys.readouterr().out
-    assert f"There is no folder {nowhere} (predictions); experiments/data/README.md says" in told
+    assert f"There is no folder {nowhere} (predictions)." in told
     assert told.count("left out: give the folder with") == len(needing)
+    assert "\nexperiments/data/README.md says where the files can be had.\n" in told
+
+
+def test_a_study_whose_package_is_missing_is_left_out_and_told(ran, capsys, monkeypatch):
+    commands, _ = ran
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
+    assert reproduce.main(["last_layer", "evidence"]) == 0
+    assert commands == ["evidence"]
+    assert "torch (left out: torch is not installed)" in capsys.readouterr().out
 
 
 def test_the_list_runs_nothing(ran, capsys):
@@ -86,7 +96,7 @@ def test_the_list_runs_nothing(ran, capsys):
     assert reproduce.main(["--list"]) == 0
     assert commands == []
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(reproduce.STUDIES)
+    assert len(lines) == 2 + len(reproduce.STUDIES)  # and where the files can be had
 
 
 def test_a_folder_becomes_the_options_of_the_study(predictions):

@@ -17,7 +17,7 @@ from tests.versions import present_versions
 PAGES = sorted(samples.ROOT.glob("**/results/README.md"))
 WITHOUT_PAGE = {"demo_data"}  # folders that hold no study
 IN_REPOSITORY = [
-    pytest.param(one, marks=[pytest.mark.heavy] * one.heavy, id=f"{one.study}/{one.table}")
+    pytest.param(one, marks=[pytest.mark.heavy] * bool(one.package), id=f"{one.study}/{one.table}")
     for one in SAMPLES
     if one.needs is None and not one.slow
 ]
@@ -27,8 +27,8 @@ IN_REPOSITORY = [
 @pytest.mark.parametrize("sample", IN_REPOSITORY)
 def test_the_code_still_gives_the_committed_lines(sample):
     """If this fails: renew the page, or let it say that it is out of date."""
-    if sample.heavy:
-        pytest.importorskip("torch")
+    if sample.package:
+        pytest.importorskip(sample.package)
     if not samples.is_marked(sample):
         assert samples.differences(sample, Folders()) == []
 
@@ -70,6 +70,12 @@ def test_data_that_are_not_there_are_asked_for(study, monkeypatch, capsys):
     monkeypatch.setattr(samples, "SAMPLES", (study._replace(needs="predictions"),))
     assert samples.main([]) == 0
     assert "not looked at: give the folder with --predictions" in capsys.readouterr().out
+
+
+def test_a_package_that_is_not_installed_is_told(study, monkeypatch, capsys):
+    monkeypatch.setattr(samples, "SAMPLES", (study._replace(package="no_such_package"),))
+    assert samples.main([]) == 0
+    assert "not looked at: it needs no_such_package" in capsys.readouterr().out
 
 
 # Pages of studies: tables generated, words by hand.
