@@ -14,6 +14,7 @@ __all__ = [
     "interval_labels",
     "markdown_table",
     "parse_arguments",
+    "read_part",
     "read_records",
     "read_text",
     "write_csv",
@@ -119,6 +120,12 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     """Read what `write_records` wrote; numbers and truth values are no longer text."""
     with path.open(newline="", encoding="utf-8") as file:
         return [{k: _parsed(text) for k, text in row.items()} for row in csv.DictReader(file)]
+
+
+def read_part(folder: Path, page: Path, name: str) -> list[dict[str, Any]]:
+    """Records of a run; of a part that it left out, those beside the study's page."""
+    path = folder / f"{name}.csv"
+    return read_records(path if path.exists() else page.parent / path.name)
 
 
 def _parsed(text: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments._output import fill_page, parse_arguments, read_records, write_records
+from experiments._output import fill_page, parse_arguments, read_part, write_records
 from experiments.label_shift.asking import Asked, ask_all
 from experiments.label_shift.study import Design, Found, resampled, simulate
 from experiments.label_shift.tables import make_tables
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             write_records(folder / f"{name}.csv", [one._asdict() for one in measures[name]])
             print(f"{name}: {(time.perf_counter() - start) / 60:.1f} minutes", flush=True)
     read = {
-        name: [kind(**record) for record in read_records(folder / f"{name}.csv")]
+        name: [kind(**record) for record in read_part(folder, PAGE, name)]
         for name, kind in PARTS.items()
     }
     fill_page(PAGE, folder, make_tables(**read))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from experiments._output import fill_page, parse_arguments, read_records, write_records
+from experiments._output import fill_page, parse_arguments, read_part, write_records
 from experiments.reference_choice import calibrated, study
 from experiments.reference_choice.figures import draw_calibrated, draw_sizes
 from experiments.reference_choice.results import Results, collect
@@ -86,8 +86,8 @@ def write(results: Results, folder: Path) -> None:
 
 def report(design: study.Design, folder: Path) -> None:
     """Figures and page from the numbers."""
-    results = Results(*(read_records(folder / f"{name}.csv") for name in Results._fields))
-    simulated = [calibrated.Record(**line) for line in read_records(folder / "calibrated.csv")]
+    results = Results(*(read_part(folder, PAGE, name) for name in Results._fields))
+    simulated = [calibrated.Record(**line) for line in read_part(folder, PAGE, "calibrated")]
     draw_sizes(results.gains, design, folder)
     draw_calibrated(simulated, folder)
     tables = make_tables(results, design) | calibrated.calibrated_tables(simulated)

@@ -9,7 +9,13 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from experiments import reproduce, samples
-from experiments._output import fill_page, parse_arguments, read_records, write_records
+from experiments._output import (
+    fill_page,
+    parse_arguments,
+    read_part,
+    read_records,
+    write_records,
+)
 from experiments.samples import SAMPLES, Folders, Sample
 from tests.pages import check_page, read_page
 from tests.versions import present_versions
@@ -108,6 +114,16 @@ def test_records_come_back_as_they_were(tmp_path):
     write_records(tmp_path / "x.csv", records)
     found = read_records(tmp_path / "x.csv")
     assert found == [records[0], records[1] | {"gain": 0.33333}]
+
+
+def test_a_part_that_a_run_left_out_comes_from_the_committed_numbers(tmp_path):
+    committed, new = tmp_path / "results", tmp_path / "new"
+    for folder, names in ((committed, "ab"), (new, "a")):
+        folder.mkdir()
+        for name in names:
+            write_records(folder / f"{name}.csv", [{"from": folder.name}])
+    page = committed / "README.md"
+    assert [read_part(new, page, name)[0]["from"] for name in "ab"] == ["new", "results"]
 
 
 def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
