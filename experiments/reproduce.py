@@ -93,7 +93,12 @@ STUDIES = (
         package="mapie",
         partly=True,
     ),
-    Study("suite", 27, "predictions", uses=("benchmark",), reads=("blur", "dialogre", "ufet")),
+    Study(
+        *("suite", 27, "predictions"),
+        uses=("benchmark",),
+        reads=("blur", "dialogre", "ufet"),
+        package="probmetrics",
+    ),
 )
 """The quickest first; the last one also reads what others wrote."""
 

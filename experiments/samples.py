@@ -281,7 +281,7 @@ SAMPLES = (
     Sample("dialogre", "results", _dialogre_search, slow=True),
     Sample("ufet", "results", _ufet),
     Sample("ufet", "results", _ufet_search, slow=True),
-    Sample("suite", "suite", _suite, "predictions"),
+    Sample("suite", "suite", _suite, "predictions", package="probmetrics"),
     Sample("asking", "asking", _asking, "predictions"),
     Sample("language", "language", _language, "predictions"),
     Sample("reference_choice", "classifiers", _reference_choice, "predictions"),

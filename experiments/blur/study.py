@@ -31,6 +31,7 @@ __all__ = [
     "measure_doubt",
     "measure_references",
     "measure_split",
+    "other_readings",
     "summarise",
 ]
 
@@ -71,6 +72,10 @@ class Doubt(NamedTuple):
 
     share: float  # of rows in doubt
     share_all_k: float  # the same if the ambiguity looks at all classes, not at ten
+    base_k: float  # and if the k largest are not renormalised, with logarithms of base k,
+    base_k_all_k: float
+    base_m: float  # or of base m, as the paper's equation 2 says
+    base_m_all_k: float
     top_five: float  # share of the sure rows that fall into their five commonest classes
     right: float  # share of the sure rows that are right
 
@@ -92,8 +97,19 @@ def measure_doubt(path: Path) -> Doubt:
     right = (predicted == labels)[~hard]
     n_sure = max(right.size, 1)
     all_k = altnorm.ambiguity(proba, k_max=proba.shape[1]) > THRESHOLD
-    parts = hard.mean(), all_k.mean(), counts[-5:].sum() / n_sure, right.sum() / n_sure
+    others = [np.mean(reading > THRESHOLD) for reading in other_readings(proba)]
+    parts = hard.mean(), all_k.mean(), *others, counts[-5:].sum() / n_sure, right.sum() / n_sure
     return Doubt(*(100 * float(part) for part in parts))
+
+
+def other_readings(proba: np.ndarray) -> list[np.ndarray]:
+    """The ambiguity if equation 2 did not renormalise: base k, then base m; ten k, then all."""
+    n_classes = proba.shape[1]
+    p = -np.sort(-proba, axis=1)
+    entropy = np.cumsum(-p * np.log(np.maximum(p, np.finfo(float).tiny)), axis=1)[:, 1:]
+    bases = np.arange(2, n_classes + 1), n_classes
+    scaled = [entropy / np.log(base) for base in bases]
+    return [of_k[:, :most].max(axis=1) for of_k in scaled for most in (9, n_classes)]
 
 
 def measure_split(
