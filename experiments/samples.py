@@ -228,6 +228,12 @@ def _reference_choice(folders: Folders) -> Iterable[Mapping[str, Any]]:
     return [study.describe(data, choice.FULL)]
 
 
+def _thresholds(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.reference_choice import thresholds
+
+    return thresholds.measure((folders.predictions or Path()) / thresholds.FILE)
+
+
 def _blur(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.blur import study
 
@@ -285,6 +291,7 @@ SAMPLES = (
     Sample("asking", "asking", _asking, "predictions"),
     Sample("language", "language", _language, "predictions"),
     Sample("reference_choice", "classifiers", _reference_choice, "predictions"),
+    Sample("reference_choice", "thresholds", _thresholds, "predictions"),
     Sample("blur", "doubt", _blur, "predictions"),
     Sample("blur", "published", _blur_published, "predictions"),
     Sample("blur", "gains", _blur_search, "predictions"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from experiments._output import fill_page, parse_arguments, read_part, write_records
-from experiments.reference_choice import calibrated, study
+from experiments.reference_choice import calibrated, study, thresholds
 from experiments.reference_choice.figures import draw_calibrated, draw_sizes
 from experiments.reference_choice.results import Results, collect
 from experiments.reference_choice.tables import make_tables
@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         write_records(arguments.output / "calibrated.csv", records)
         if arguments.data is not None:
             write(measure(arguments, design), arguments.output)
+            if (supernovae := arguments.data / thresholds.FILE).exists():
+                write_records(arguments.output / "thresholds.csv", thresholds.measure(supernovae))
     if not arguments.measure:
         report(design, arguments.output)
     print(f"results in {arguments.output}")

@@ -7,7 +7,12 @@ from scipy.special import softmax
 pytest.importorskip("matplotlib")
 
 import altnorm
-from experiments.reference_choice import __main__ as reference_choice, calibrated, study
+from experiments.reference_choice import (
+    __main__ as reference_choice,
+    calibrated,
+    study,
+    thresholds,
+)
 from experiments.reference_choice.bench import Bench, find_neighbours, one_step
 from experiments.suite.files import Classifier
 from tests.pages import check_page, draw_logits, write_classifier
@@ -35,6 +40,15 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     assert {row["classifier"] for row in tables["classifiers"]} == names
     design, worlds = reference_choice.QUICK_CALIBRATED, len(calibrated.SPREADS)
     assert len(tables["calibrated"]) == worlds * design.n_draws * len(calibrated.REFERENCES)
+
+
+def test_gains_by_threshold_are_those_of_the_whole_test_set(tmp_path):
+    path = tmp_path / thresholds.FILE
+    write_classifier(path, draw_logits(260, 0, BIAS), draw_logits(150, 1, BIAS))
+    methods, gains = zip(*(line.values() for line in thresholds.measure(path)), strict=True)
+    assert methods[:2] == ("threshold 0", "threshold 0.25")
+    assert methods[4:] == ("biases by likelihood",)
+    assert np.mod(np.array(gains) * 1.5 + 0.1, 1) == pytest.approx(0.1)  # whole rows of 150
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0])

@@ -10,6 +10,7 @@ import pytest
 
 from altnorm import load_demo
 from docs import outputs, suite_numbers
+from experiments._output import read_records
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -115,6 +116,13 @@ def test_the_story_of_the_lost_card_is_that_of_the_demo():
     assert f"it says `lost luggage` {times[luggage]:.1f} times as often" in page
     assert f"`report lost card` {times[card]:.1f} times as often" in page
     assert "luggage` 55 %, `report lost card` 26 %" in page
+
+
+def test_the_gains_on_supernovae_are_those_that_were_measured():
+    """The block needs a file that does not come with the project."""
+    records = read_records(ROOT / "experiments/reference_choice/results/thresholds.csv")
+    shown = "\n".join(f"{record['method']}: {record['gain']:+.2f} points" for record in records)
+    assert f"```text\n{shown}\n```" in (DOCS / "alternating.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
