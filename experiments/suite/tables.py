@@ -78,19 +78,23 @@ def _measured(methods: Sequence[str], rows: Rows) -> list[str]:
 def _summary(rows: Rows) -> str:
     """One line for each method: gains in accuracy."""
     lines = []
+    ours = gains(rows, ADJUSTER)
     for method in _measured((*DECISIONS, "temperature"), rows):
         found = [r for r in rows if r["method"] == method]
         values = gains(rows, method)
         each = list(values.values())
         adopted = [r for r in found if r["adopted"] and np.isfinite(r["promised"])]
         excess = {r["classifier"]: r["promised"] - r["gain"] for r in adopted}
-        cells = [mean_within(values), f"{np.median(each):+.2f}", f"{min(each):+.2f}"]
+        there = np.mean([ours[name] for name in values])
+        cells = [mean_within(values), f"{there:+.2f}"]
+        cells += [f"{np.median(each):+.2f}", f"{min(each):+.2f}"]
         cells += [clear_counts(found), holm_counts(found)]
         cells += [f"{sum(not r['adopted'] for r in found)}"]
         cells += [mean_within(excess) if excess else "promises nothing"]
         lines.append([method, str(len(found)), *cells])
-    header = ["method", "classifiers", "mean gain", "median", "worst", "clearly better / worse"]
-    return markdown_table([*header, "after Holm", "nothing found", "promised - found"], lines)
+    header = ["method", "classifiers", "mean gain", "`Adjuster` there", "median", "worst"]
+    header += ["clearly better / worse", "after Holm", "nothing found", "promised - found"]
+    return markdown_table(header, lines)
 
 
 def _purposes(rows: Rows) -> str:
