@@ -33,6 +33,7 @@ DECISIONS = (
     *("BCTS, always", "matrix, always", "curves, always", *OUTSIDE),
 )
 PURPOSES = (ADJUSTER, BALANCED, DIVIDED, MACRO, "BCTS, always", "matrix, always")
+SEVERAL = (UNTOUCHED, ADJUSTER, MACRO, "LabelThresholds", PUBLISHED)
 PROBABILITIES = (
     *(UNTOUCHED, ADJUSTER, "temperature", "BCTS, always", "matrix, always", "curves, always"),
     *(*OUTSIDE, "AlternatingNormalizerCV", PUBLISHED),
@@ -167,7 +168,7 @@ def _several(rows: Rows) -> str:
     """Several labels per row: micro-F1, macro-F1 and log loss, as they are."""
     found, lines = by_key(rows), []
     for name in names_of(rows):
-        for method in dict.fromkeys(r["method"] for r in rows):
+        for method in SEVERAL:
             r = found[name, method]
             scores = [f"{r[field]:.2f}" for field in ("f1_micro", "f1_macro")]
             chosen = f"{r['family']}, {r['decision']}" if r["adopted"] else "nothing"

@@ -164,6 +164,14 @@ def test_the_page_follows_from_the_numbers(name, tmp_path):
     assert read_page(tmp_path).endswith(read_page(results))
 
 
+def test_there_are_few_studies_and_a_reader_gets_through_them():
+    folders = {page.relative_to(samples.ROOT).parts[0] for page in PAGES}
+    assert len(folders - WITHOUT_PAGE) <= 12
+    pages = samples.ROOT.glob("**/README.md")
+    n_words = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    assert n_words <= 30_000
+
+
 # Numbers in the words of a page.
 
 ELSEWHERE = {
