@@ -1,6 +1,7 @@
 """The page on the paper: 74 things, and every place and command that it names is there."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 from statistics import fmean
 
@@ -45,6 +46,15 @@ def test_a_row_leads_to_what_exists(row):
         assert base.with_suffix(".py").exists() or (base / "__main__.py").exists()
     for tests in re.findall(r"`pytest ([\w./]+)`", command):
         assert (ROOT / tests).exists()
+
+
+def test_what_has_a_star_makes_its_tables_from_a_clone(capsys):
+    starred = {name for *_, command, _ in ROWS for name in re.findall(r"m ([\w.]+)` \*", command)}
+    assert "experiments.suite" in starred
+    for name in starred:
+        with pytest.raises(SystemExit):
+            import_module(f"{name}.__main__").main(["--help"])
+        assert "--tables" in capsys.readouterr().out, name
 
 
 def test_a_row_without_a_place_says_where_it_is():
