@@ -160,7 +160,10 @@ def test_fitted_attributes():
     [
         ({"depth": 0}, "`depth` must be an integer from 1 to 10000; it is 0"),
         ({"reference": "some"}, "`reference` must be 'confident' or 'all'; it is 'some'. Pass for"),
-        ({"reference": np.eye(4)}, "`reference` must be 'confident' or 'all'; it is array"),
+        (
+            {"reference": np.eye(4)},
+            r"it is an array of shape \(4, 4\)\. Give these rows to `fit`, with reference='all'",
+        ),
         ({"multilabel": "many"}, "`multilabel` must be .*'pairs'.*'labelwise'.* it is 'many'"),
         ({"input": "scores"}, "`input` must be .*'proba'.*'logits'.* it is 'scores'"),
         ({"prior": "flat"}, "`prior` must be .*'uniform'.*'shrunk'.* it is 'flat'"),
@@ -273,13 +276,26 @@ def test_functions_answer_symbols_of_the_paper_too(function):
         function(eta=2)
 
 
+@pytest.mark.parametrize("make", [Adjuster, AlternatingNormalizerCV.as_published])
+def test_settings_that_a_fit_chooses_are_said_to_be_chosen(make):
+    for symbol, name in {"alpha": "alpha", "d": "depth", "tau": "threshold"}.items():
+        told = f"`{name}` of AlternatingNormalizer; here the fit chooses it"
+        with pytest.raises(TypeError, match=told):
+            make(**{symbol: 2})
+    with pytest.raises(TypeError, match="the paper's k is `k_max` here"):
+        make(k=2)
+    assert make(k_max=3).k_max == 3
+
+
 def test_without_labels_classes_are_column_numbers():
     proba = np.random.default_rng(0).dirichlet(np.ones(3), 50)
     normalizer = AlternatingNormalizer().fit(proba)
     assert normalizer.classes_.tolist() == [0, 1, 2]
     assert normalizer.score(proba, normalizer.predict(proba)) == 1
-    with pytest.raises(InputError, match=r"Each label must be one of the classes.*\[0, 1, 2\]"):
+    with pytest.raises(InputError, match=r"Each label must be one of .* numbers, 0 to 2; to name"):
         normalizer.score(proba, ["a"] * 50)
+    with pytest.raises(InputError, match=r"Each label must be one of the classes.*\[0, 1, 2\]"):
+        normalizer.score(proba, [3] * 50)
 
 
 def test_the_score_is_accuracy_or_micro_f1():

@@ -93,10 +93,14 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     unknown = np.flatnonzero(classes[codes] != labels)
     if unknown.size:
         (first,) = labels[unknown[:1]].tolist()
+        remedy = f"Map the labels to {shown(classes.tolist(), 300)}."
+        if labels.dtype.kind not in "biuf" and np.array_equal(classes, np.arange(classes.size)):
+            remedy = f"The classes are the column numbers, 0 to {classes.size - 1}; to name them, "
+            remedy += "pass `classes` to `fit`."
         raise InputError(
             "Each label must be one of the classes",
             f"{unknown.size} of {labels.size} are not",
-            f"Map the labels to {shown(classes.tolist(), 300)}.",
+            remedy,
             value=first,
             code="unknown_class",
             place=f"{shown(repr(first))} in row {unknown[0]}",

@@ -15,6 +15,7 @@ from altnorm._base.arrays import GivenArray, entries_at, move, one_thread
 from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
+from altnorm._base.symbols import CHOSEN_BY_FIT, names_symbols
 from altnorm._base.validation import check_choice, check_integer, check_level
 from altnorm._base.words import html_card, model_words
 from altnorm.adjuster.adaptation import KnownBalance, known_balance, reweighted, shift_rejected
@@ -212,6 +213,7 @@ class Adjuster(ProbabilityTransformer):
 
     any_library = True
 
+    @names_symbols(**CHOSEN_BY_FIT, k="k_max", q="prior")
     def __init__(
         self,
         families: Sequence[str] = FAMILIES,

@@ -15,7 +15,7 @@ from altnorm._base.arrays import Array, one_thread, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.symbols import names_symbols
+from altnorm._base.symbols import CHOSEN_BY_FIT, names_symbols
 from altnorm._base.validation import check_choice, check_integer, check_level, check_positive
 from altnorm.adjuster.alternating_paths import (
     K_MAX,
@@ -159,6 +159,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         self.input = input
 
     @classmethod
+    @names_symbols(**CHOSEN_BY_FIT, k="k_max", q="prior")
     def as_published(
         cls,
         *,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from altnorm._base.arrays import take_rows, to_numpy
+from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.symbols import names_symbols
@@ -177,6 +178,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_positive(self.threshold, "threshold", zero=True)
         check_integer(self.k_max, "k_max", low=2)
         check_positive(self.smoothing, "smoothing", zero=True)
+        if np.ndim(self.reference):  # the paper's A0, as the functions take it
+            rule = "`reference` must be 'confident' or 'all'"
+            shape = np.shape(self.reference)
+            remedy = "Give these rows to `fit`, with reference='all' to take every one."
+            raise InputError(rule, f"it is an array of shape {shape}", remedy, value=shape)
         check_choice(self.reference, "reference", REFERENCES)
 
     def _check_fitted(self, fields: Fields) -> None:
