@@ -250,7 +250,7 @@ def test_without_a_word_nothing_changes():
 def test_a_rejected_assumption_is_refused_unless_one_insists():
     adjuster, proba = fitted(), draw(800, OLD, 1, slope=1.6)[0]
     assert adjuster.adapt(proba).shift_.shift_rejected
-    with pytest.raises(InputError, match="something else has changed: the energy") as caught:
+    with pytest.raises(InputError, match=r"something else has changed \(p") as caught:
         adjuster.adapt(proba, assume="label_shift")
     assert caught.value.code == "shift_rejected"
     assert "insist=True" in caught.value.remedy

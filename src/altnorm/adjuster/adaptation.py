@@ -109,8 +109,7 @@ def shift_rejected(shift: Shift) -> InputError:
     """Return the error that tells why nothing was adapted."""
     return InputError(
         "assume='label_shift' needs new predictions that another class balance explains",
-        f"something else has changed: the energy distance that is left is {shift.energy:.3g} "
-        f"({p_words(shift.p_value)}, {shift.n_rows:,} rows)",
+        f"something else has changed ({p_words(shift.p_value)}, {shift.n_rows:,} rows)",
         "Label some rows on which both models differ, or pass insist=True to adapt anyway.",
         value=shift.p_value,
         code="shift_rejected",

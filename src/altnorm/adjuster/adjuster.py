@@ -325,7 +325,7 @@ class Adjuster(ProbabilityTransformer):
         """
         return self._score_by(purpose_of(self).score, proba, y, sample_weight)
 
-    def adapt(self, proba: Any, *, assume: str | None = None, insist: bool = False) -> Self:
+    def adapt(self, proba: Any, assume: str | None = None, *, insist: bool = False) -> Self:
         """Return a fitted copy; for the class balance of new predictions if you say so.
 
         Predictions alone cannot tell a change of the class balance from other changes. So by
