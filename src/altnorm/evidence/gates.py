@@ -19,6 +19,7 @@ GATES = {  # what each of them asks for
 _ROUTES = {"": "always", "score": "either", "log_loss": "or all of"}
 _TESTS = ("score", "log_loss", "changed_rows")  # whose number is a one-sided p-value
 _WITHOUT_NUMBER = ("input", "likeness")
+ROUNDING = 1e-12  # of a gain that is none
 
 
 @storable
@@ -101,7 +102,8 @@ class Gates(tuple[Gate, ...]):
             start = _ROUTES[gate.route] if gate.route != before else ""
             held = "yes" if gate.held else "no"
             tiny = gate.name in _TESTS and gate.value < 0.001 <= gate.limit
-            value = "< 0.001" if tiny else f"{gate.value:.3g}"
+            none = gate.name == "rise" and abs(gate.value) < ROUNDING
+            value = "< 0.001" if tiny else f"{0.0 if none else gate.value:.3g}"
             needed = f"one-sided p < {gate.limit:.3g}" if gate.name in _TESTS else "> 0"
             numbers = ("", "") if gate.name in _WITHOUT_NUMBER else (value, needed)
             lines.append((start, gate.text, held, *numbers))
@@ -109,12 +111,12 @@ class Gates(tuple[Gate, ...]):
         return lines
 
     def __str__(self) -> str:
-        return text_table(self.rows(), n_left=3)
+        return text_table(self.rows(), n_left=3) if self else "Nothing had to hold."
 
     def to_html(self) -> str:
         """Return the table for a notebook."""
         header, *rows = self.rows()
-        return html_table(header, rows)
+        return html_table(header, rows) if rows else str(self)
 
     _repr_html_ = to_html
 
