@@ -126,6 +126,12 @@ def test_decisions_without_evidence_are_applied_on_request():
     assert not np.array_equal(insisted.predict(proba), proba.argmax(axis=1))
 
 
+def test_the_columns_that_are_named_are_those_that_changed_places():
+    proba, y = in_order([3, 2, 1, 0])
+    text = str(one(bias().fit(proba, NAMES[y]), "swapped_columns"))
+    assert re.search("^The columns of (.*) and 3 others .* rows of \\1 are predicted to be", text)
+
+
 def test_exchanged_columns_of_a_rare_class_are_told():
     fitted = bias().fit(*exchanged())
     assert fitted.verdict_.reason == "suspect_input"
@@ -236,7 +242,7 @@ def test_copies_of_rows():
     copies, labels = np.tile(proba, (5, 1)), np.tile(y, 5)
     caution = one(bias().fit(copies, labels), "duplicates")
     assert caution.value == 400
-    assert "Of a tree or a forest" in str(caution)
+    assert "equal rows may be different cases" in str(caution)
     assert "duplicates" not in codes(bias().fit(copies, labels, groups=np.tile(np.arange(100), 5)))
 
 

@@ -104,9 +104,10 @@ def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Arra
     if rounding is None:
         return array
     odd = to_numpy(sums)[to_numpy(wrong)]
+    sums_seen = " to ".join(dict.fromkeys(f"{end:.4f}" for end in (odd.min(), odd.max())))
     message = (
-        f"{odd.size} of {array.shape[0]} rows of `{name}` sum to {odd.min():.4f} .. "
-        f"{odd.max():.4f}, which rounding to {how} explains; they were divided by their sums."
+        f"{odd.size} of {array.shape[0]} rows of `{name}` have sums of {sums_seen}, which rounding "
+        f"to {how} explains; they were divided by them."
     )
     warn(InputWarning(message, "rounded_rows"))
     return array / xp.where(wrong, sums, xp.ones_like(sums))[:, None]

@@ -141,11 +141,11 @@ def _swapped_columns(rows: Labelled) -> Caution | None:
     moved = moved[np.isin(column[moved], moved)]
     if len(moved) < 2:
         return None
-    names = " and ".join(str(rows.classes[j]) for j in moved[:2])
+    first, other = rows.classes[moved[0]], rows.classes[column[moved[0]]]
+    names = f"{first} and {other}" if len(moved) == 2 else f"{first} and {len(moved) - 1} others"
     text = (
-        f"The columns of {names} look exchanged: rows of {rows.classes[moved[0]]} are predicted to "
-        f"be {rows.classes[column[moved[0]]]} in {then[moved[0]]:.0%} of cases. Put the columns "
-        "into the order of the classes."
+        f"The columns of {names} look exchanged: rows of {first} are predicted to be {other} in "
+        f"{then[moved[0]]:.0%} of cases. Put the columns into the order of the classes."
     )
     return Caution("swapped_columns", text, float(len(moved)), serious=True)
 
@@ -271,8 +271,9 @@ def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:
         return None
     text = (
         f"{repeated:,} of {len(labels):,} rows repeat another row exactly. Copies are no further "
-        "evidence: drop them, or pass groups that say which rows belong together. Of a tree or a "
-        "forest, which knows few different probabilities, rows are alike without being copies."
+        "evidence: drop them, or pass groups that say which rows belong together. Trees, forests "
+        "and neighbours give few different probabilities: with them, equal rows may be different "
+        "cases."
     )
     return Caution("duplicates", text, float(repeated))
 
