@@ -172,6 +172,8 @@ def without_logprobs(name):
         ({"text": "a", "scores": [{"label": "joy", "score": 0.9}]}, "has only the best"),
         ([{"generated_text": "A"}], "needed; the file has only generated text"),
         ({"role": "assistant", "content": [{"type": "text", "text": "A"}]}, "only generated text"),
+        ({"role": "user", "content": "A or B?"}, "only generated text"),
+        ({"messages": [{"role": "user", "content": "A or B?"}]}, "only generated text"),
         ({"prompt": "A or B?", "completion": "A", "truth": "A"}, "only generated text"),
         (
             {"custom_id": "row-1", "method": "POST", "url": "/v1/chat/completions", "body": {}},

@@ -45,7 +45,8 @@ def read_label_file(path: str | os.PathLike[str], layout: Layout) -> LabelFile:
         raise file_error(
             f"'{path}' must have a column of ids and one of labels",
             f"its columns are {', '.join(names)}",
-            "Call them `id` and `label`, or name them with --id and --label.",
+            "Call them `id` and `label`, or name them with --id and --label; a column `row` counts "
+            "rows from 0.",
         )
     labels: dict[str, Any] = {}
     for key, label in zip(table[id_name].to_pylist(), table[label_name].to_pylist(), strict=True):

@@ -79,10 +79,11 @@ class Predictions:
         """Labels as column indices, None where one is missing; a 0/1 matrix for multi-label."""
         if self.labels is None:
             raise file_error(
-                "Labels are needed here and the file has none",
-                remedy="Name the label column with --label (--label-prefix for one 0/1 column per "
-                "label), or a file of labels by id or row number with --labels; in an .npz file "
-                "they are the array `labels`.",
+                "Labels are needed here",
+                "it is not said where they are",
+                "Name their column with --label (--label-prefix for one 0/1 column per label), or "
+                "a file of labels by id or row number with --labels; in an .npz file they are the "
+                "array `labels`.",
             )
         if self.has_label.all():
             return self.kind.encode(self.labels, self.classes)

@@ -36,9 +36,9 @@ def has_scores(value: Any) -> bool:
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    """Whether it is what a model said, in a chat or to a prompt, and no number beside it."""
+    """Whether it is what was said, in a chat or to a prompt, and no number beside it."""
     has_numbers = any(isinstance(value, float) for value in record.values())
-    in_chat = record.get("role") == "assistant" and "content" in record
+    in_chat = {"role", "content"} <= record.keys() or isinstance(record.get("messages"), list)
     is_nested = any(isinstance(value, (dict, list)) for value in record.values())
     is_completion = {"prompt", "completion"} <= record.keys() and not is_nested
     return (in_chat or is_completion) and not has_numbers
