@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import typer
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, load
+from altnorm.cli import _screen as screen
 from altnorm.cli._run import make_app
 from altnorm.cli._screen import advised
 from altnorm.estimator.drift import Drift
@@ -202,6 +204,17 @@ def test_a_terminal_that_does_not_know_its_width(folder):
     assert done.stderr.startswith(b"Error: The input 'nothing' does not exist")
     assert done.stderr.count(b"\n") == 1
     assert b"Start with: altnorm demo" in done.stdout
+
+
+def test_a_table_on_a_narrow_terminal_loses_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(screen.out, "width", 44)
+    cells = ["alternating normalization", "79.5%", "+8.4 points", "+6.8 to +10.1", "< 0.001"]
+    table = screen.new_table(["method", "before", "change", "95% interval", "p-value"], ["method"])
+    table.add_row(*cells)
+    screen.out.print(table)
+    printed = out(capsys)
+    assert max(map(len, printed.splitlines())) <= 44
+    assert not Counter("".join(cells)) - Counter(printed)
 
 
 def test_missing_extra_is_named(folder):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -166,6 +166,7 @@ out = _TextConsole()
 errors = _TextConsole(stderr=True)
 
 
+NARROW = 70  # columns of a terminal that has no room for a table's numbers on one line
 _STYLES = {"adopted": "bold green", "better": "bold green", "worse": "bold red"}
 
 
@@ -203,9 +204,10 @@ def new_table(names: Sequence[str], text: Collection[str]) -> Table:
     """A table without rows; its columns are for numbers, but for those of `text`."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption_justify="left")
     for name in names:
-        # Rich shrinks the columns that may wrap.
-        is_text = name in text
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text)
+        # Rich shrinks the columns that may wrap: those of text or, as on a phone, all of them.
+        justify: JustifyMethod = "left" if name in text else "right"
+        wraps = name in text or out.width < NARROW
+        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
     return table
 
 
