@@ -64,8 +64,10 @@ def test_with_the_word_it_writes_what_python_makes(capsys):
     printed = out(capsys)
     assert printed.startswith("Adapted to another class balance, assuming")
     assert "Next: altnorm ask m2 new.parquet --against m -o ask.csv" in printed
+    assert run(["info", "m2"]) == 0
+    assert "adapted to     new.parquet (sha256 " in out(capsys)
     proba = proba_of("new.parquet")
-    expected, found = load("m").adapt(proba, assume="label_shift"), load("m2")
+    expected, found = load("m").adapt(proba, "label_shift"), load("m2")
     np.testing.assert_allclose(found.shift_.after, expected.shift_.after, rtol=ROUNDING)
     assert found.shift_.n_changed == expected.shift_.n_changed > 0
     assert found.feature_names_in_.tolist() == list(CLASSES)

@@ -137,6 +137,10 @@ def test_from_no_labels_at_all(folder, pool, capsys):
     shares.to_csv("balance.csv")
     arguments = ["tune", "pool.csv", "--prior", "balance.csv", "--no-labels", "-o", "model"]
     assert "Next: altnorm ask model POOL -o ask.csv" in said(capsys, arguments)
+    pool[CLASSES].add_prefix("p ").to_csv("named.csv", index=False)
+    prefixed = ["tune", "named.csv", "--no-labels", "--prefix", "p ", "-o", "model", "--force"]
+    assert "altnorm ask model POOL --prefix 'p ' -o ask.csv" in said(capsys, prefixed)
+    assert run([*arguments, "--force"]) == 0
     known = altnorm.AlternatingNormalizer(prior=shares[CLASSES].to_numpy())
     known.fit(pool[CLASSES].to_numpy())
     proba = pool[CLASSES].to_numpy()

@@ -68,7 +68,7 @@ def test_answers_that_failed_keep_their_line(folder, capsys):
     Path("answers.jsonl").write_text("\n".join(lines))
     with pytest.warns(UserWarning, match="1 row of 5"):
         proba = read_predictions("answers.jsonl", classes=["A", "B", "C"]).proba
-    assert told(capsys, ["apply", "m", "answers.jsonl", "-o", "a.jsonl", "--json"])["n_rows"] == 4
+    assert told(capsys, ["apply", "m", "answers.jsonl", "-o", "a.jsonl", "--json"])["n_rows"] == 5
     written = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
     ids = [json.loads(line)["custom_id"] for line in lines]
     assert [row["custom_id"] for row in written] == ids

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
@@ -32,6 +33,11 @@ def _check_jobs(jobs: int) -> int:
 def _split_names(lists: list[str] | None) -> list[str]:
     """Names in lists with commas, such as A,B,C."""
     return [name.strip() for text in lists or () for name in text.split(",") if name.strip()]
+
+
+def prefix_words(columns: Layout) -> str:
+    """How the next command has to be told of the class columns, if this one was."""
+    return f" --prefix {shlex.quote(columns.prefix)}" if columns.prefix else ""
 
 
 def check_suffix(path: Path, suffix: str, what: str) -> None:

@@ -14,11 +14,13 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
+from altnorm._base.persistence import model_metadata
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.balance import Shift
 from altnorm.cli._commands import Adapt, Apply
-from altnorm.cli._records import print_json
+from altnorm.cli._options import prefix_words
+from altnorm.cli._records import file_words, print_json
 from altnorm.cli._screen import advised, by_class, errors, out, progress
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
@@ -86,6 +88,7 @@ class ChangeCount:
         self.fitted = fitted
         self.seen = RowSample(min(_MOST_NUMBERS, _MOST_ROWS * len(fitted.classes_)))
         self.n_rows = self.n_decisions = self.n_left = 0
+        self.n_without = 0  # rows without predictions, which are written all the same
 
     def add(self, values: np.ndarray, after: np.ndarray) -> None:
         """Count predictions as the file held them, and as they became."""
@@ -157,6 +160,7 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
                 write(batch)
                 # Only now is the batch known to be sound, and may count.
                 changes.add(column_matrix(before, columns)[~is_missing], after[~is_missing])
+                changes.n_without += int(is_missing.sum())
                 advance(batch.num_rows)
 
 
@@ -216,7 +220,7 @@ def _whole(changes: ChangeCount, layout: Layout, options: Apply) -> None:
 
 def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> bool:
     """Print what was done; warn, and return True, where predictions no longer look as at fit."""
-    rows, n_rows = changes.seen.rows, changes.seen.n_seen
+    rows, n_rows = changes.seen.rows, changes.seen.n_seen + changes.n_without
     drift = None if rows is None else unnamed(changes.fitted).drift(rows)
     drifted = drift is not None and drift.advice != "nothing"
     # The standard output is for the rows where these go there.
@@ -266,14 +270,16 @@ def adapt(options: Adapt) -> int:
     if hasattr(fitted, "feature_names_in_"):
         adapted.feature_names_in_ = fitted.feature_names_in_
     if output is not None:
-        adapted.save(output, force=options.force)
+        about = {**model_metadata(model)["about"], "adapted to": file_words(new)}
+        adapted.save(output, force=options.force, about=about)
     if options.json:
         print_json({"model": output and str(output), "shift": _shift_record(adapted.shift_)})
     else:
         _show_shift(adapted.shift_)
         if output is not None:
             out.say(f"Model: {output}")
-            out.say(f"Next: altnorm ask {output} {new} --against {model} -o ask.csv")
+            prefix = prefix_words(options.columns)
+            out.say(f"Next: altnorm ask {output} {new} --against {model}{prefix} -o ask.csv")
         elif not adapted.shift_.shift_rejected:
             out.say(
                 f"If you know that only the balance has changed: altnorm adapt {model} {new} "

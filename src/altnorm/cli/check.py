@@ -23,6 +23,7 @@ from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
 from altnorm.cli import _screen as screen
 from altnorm.cli._commands import MODEL, REPORT, Check, Demo
 from altnorm.cli._folder import check_folder
+from altnorm.cli._options import prefix_words
 from altnorm.cli._records import file_words, print_json, tested_record, tuned_record
 from altnorm.cli._screen import errors, out
 from altnorm.cli.tune import (
@@ -129,8 +130,9 @@ def _check_fit(options: Check) -> bool:
         show_journey(journey)
         show_files(journey)
         if model_words(tuned) != "changes nothing":
-            out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
-        say_how_to_ask(tuned, journey.model, "--report candidate.html")
+            prefix = prefix_words(options.columns)
+            out.say(f"Next:   altnorm apply {journey.model} NEW{prefix} -o OUT")
+        say_how_to_ask(tuned, journey.model, options.columns, "--report candidate.html")
     # The answer is yes unless test rows contradict it.
     return tuned.verdict_.adopted and (result is None or outcome(result.verdict) != "worse")
 

@@ -13,13 +13,14 @@ from altnorm._base.files import check_output
 from altnorm._base.words import model_words, plural
 from altnorm.adjuster.candidates import FAMILIES
 from altnorm.cli._commands import Tune
-from altnorm.cli._options import Tuning
+from altnorm.cli._options import Tuning, prefix_words
 from altnorm.cli._records import file_words, print_json, tuned_record
 from altnorm.cli._screen import RULES, by_class, out, show_verdict
 from altnorm.estimator.kinds import kind_of, resolve_kind
 from altnorm.evidence.cautions import REALISTIC
 from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance, read_cost_file
+from altnorm.io.formats import Layout
 from altnorm.io.labels import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.method.reference import PRIORS
@@ -64,11 +65,11 @@ def tune(options: Tune) -> int:
     if options.json:
         print_json({**tuned_record(tuned), "model": str(output)})
     else:
-        _show(tuned, predictions, output)
+        _show(tuned, predictions, options)
     return int(options.strict and not tuned.verdict_.adopted)
 
 
-def _show(tuned: Adjuster, predictions: Predictions, output: Path) -> None:
+def _show(tuned: Adjuster, predictions: Predictions, options: Tune) -> None:
     rows, classes = predictions.proba.shape
     unknown = rows - int(predictions.has_label.sum())
     without = f" ({unknown:,} without a label)" if unknown else ""
@@ -78,8 +79,8 @@ def _show(tuned: Adjuster, predictions: Predictions, output: Path) -> None:
     )
     show_verdict(tuned.verdict_)
     out.print(applied_words(tuned))
-    out.say(f"Model: {output}")
-    say_how_to_ask(tuned, output)
+    out.say(f"Model: {options.output}")
+    say_how_to_ask(tuned, options.output, options.columns)
 
 
 def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) -> Any:
@@ -109,7 +110,7 @@ def _tune_unlabelled(options: Tune, predictions: Predictions, prior: Any) -> Non
         print_json({"verdict": None, "model": str(output)})
     else:
         out.say(f"Model: {output} (no labels used, so it is unknown whether it helps)")
-        out.say(f"Next: altnorm ask {output} POOL -o ask.csv")
+        out.say(f"Next: altnorm ask {output} POOL{prefix_words(options.columns)} -o ask.csv")
 
 
 # What `check` does, too: fit, write the model, say what is applied.
@@ -147,7 +148,7 @@ def fit_named(estimator: Adjuster, predictions: Predictions) -> Adjuster:
         )
 
 
-def say_how_to_ask(tuned: Adjuster, model: Path, *files: str) -> None:
+def say_how_to_ask(tuned: Adjuster, model: Path, columns: Layout, *files: str) -> None:
     """Where labels are too few, say how to get those that decide, and about how many it takes.
 
     One that was insisted on can be asked about as it is, at `model`. `files` are options that keep
@@ -164,9 +165,8 @@ def say_how_to_ask(tuned: Adjuster, model: Path, *files: str) -> None:
     again = " ".join(["--insist -o", CANDIDATE, *files])
     first = "" if verdict.insisted else f"run this again with {again}, then: "
     asked = model if verdict.insisted else CANDIDATE
-    out.say(
-        f"Next:   ask for the labels that decide{about}: {first}altnorm ask {asked} POOL -o ask.csv"
-    )
+    ask = f"altnorm ask {asked} POOL{prefix_words(columns)} -o ask.csv"
+    out.say(f"Next:   ask for the labels that decide{about}: {first}{ask}")
 
 
 def save_model(tuned: Adjuster, path: Path, *, force: bool, data: str) -> None:
