@@ -256,6 +256,16 @@ class TestAnswer:
         assert headline(page) == "No. The input is probably wrong."
         assert "The columns of ant and bee look exchanged" in page.text
 
+    def test_too_few_labels_lead_to_those_that_decide(self):
+        unproved = Adjuster(("bias",), significance=1e-30)
+        verdict = unproved.fit(VALIDATION.proba, VALIDATION.labels).verdict_
+        times, told = 4.0, "labels may decide if they are those of rows whose decision would change"
+        few = Caution("too_few_rows", "So many.", times * verdict.n_rows)
+        unproved.verdict_ = replace(verdict, reason="not_significant", cautions=(few,))
+        text = Page(render_report(unproved, TEST)).text
+        assert f"About {float(f'{times * verdict.n_changed:.1g}'):,.0f} {told}" in text
+        assert told not in Page(render_report(adjusted(), TEST)).text
+
     def test_harm_is_called_harm(self):
         class Upside(Identity):
             def _transform(self, clean):
@@ -268,6 +278,7 @@ class TestAnswer:
         compared = compare(*data, methods=methods, scoring="neg_log_loss")
         text = Page(render_report(Upside().fit(TEST.proba), TEST, comparison=compared)).text
         assert "Another method helps on these rows: BCTS, log loss" in text
+        assert "BCTS is a temperature and a number for each class." in text
         assert "Log loss of each method" in text
 
     def test_drift_is_told(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from altnorm.cli._options import Tuning, prefix_words
 from altnorm.cli._records import file_words, print_json, tuned_record
 from altnorm.cli._screen import RULES, by_class, out, show_verdict
 from altnorm.estimator.kinds import kind_of, resolve_kind
-from altnorm.evidence.cautions import REALISTIC
+from altnorm.evidence.cautions import labels_to_ask
 from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance, read_cost_file
 from altnorm.io.formats import Layout
@@ -154,14 +155,10 @@ def say_how_to_ask(tuned: Adjuster, model: Path, columns: Layout, *files: str) -
     One that was insisted on can be asked about as it is, at `model`. `files` are options that keep
     what a second run of the command writes apart from the first.
     """
-    verdict = tuned.verdict_
-    needed = [caution.value for caution in verdict.cautions if caution.code == "too_few_rows"]
-    times = sum(needed) / verdict.n_rows
-    if verdict.reason != "not_significant" or times > REALISTIC:
+    verdict, n_labels = tuned.verdict_, labels_to_ask(tuned.verdict_)
+    if verdict.reason != "not_significant" or math.isinf(n_labels):
         return
-    # Only rows whose decision changes are evidence.
-    n_labels = float(f"{times * verdict.n_changed:.1g}")
-    about = f" (about {n_labels:,.0f} labels)" if needed else ""
+    about = f" (about {n_labels:,.0f} labels)" if n_labels else ""
     again = " ".join(["--insist -o", CANDIDATE, *files])
     first = "" if verdict.insisted else f"run this again with {again}, then: "
     asked = model if verdict.insisted else CANDIDATE

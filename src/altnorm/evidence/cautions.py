@@ -350,6 +350,16 @@ def too_few_rows(verdict: Verdict) -> Caution | None:
     return Caution("too_few_rows", text, float(needed))
 
 
+def labels_to_ask(verdict: Verdict) -> float:
+    """About how many labels would decide, if only rows whose decision changes are labelled.
+
+    0 where that is not known, infinity where it is not realistic.
+    """
+    needed = sum(caution.value for caution in verdict.cautions if caution.code == "too_few_rows")
+    times = needed / verdict.n_rows
+    return math.inf if times > REALISTIC else float(f"{times * verdict.n_changed:.1g}")
+
+
 class Recalls(NamedTuple):
     """How often each class is recognised, and their mean: balanced accuracy."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from altnorm.adjuster.comparison import Comparison
 from altnorm.decisions.decision import HALF, decision_of
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.normalizer import AlternatingNormalizer
+from altnorm.evidence.cautions import labels_to_ask
 from altnorm.evidence.verdict import (
     Caution,
     Verdict,
@@ -185,7 +187,19 @@ def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
     about = "" if case.tested is None else "About the validation rows: "
     if case.tuned is not None and case.tuned.reason != "suspect_input":
         sentences += [about + c.text for c in case.tuned.cautions if c.code not in codes]
+        sentences.append(_way_to_decide(case.tuned))
     return [text for text in sentences if text]
+
+
+def _way_to_decide(tuned: Verdict) -> str:
+    """Say how few labels may be enough, where the evidence is too weak."""
+    n_labels = labels_to_ask(tuned)
+    if tuned.reason != "not_significant" or not 0 < n_labels < math.inf:
+        return ""
+    return (
+        f"About {n_labels:,.0f} labels may decide if they are those of rows whose decision would "
+        "change: fit with insist=True (--insist), and altnorm ask chooses them."
+    )
 
 
 def _alternative(case: Case, comparison: Comparison | None) -> str:
