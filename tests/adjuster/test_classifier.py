@@ -175,7 +175,7 @@ def test_every_parameter_can_be_searched(adjuster, grid):
 def test_the_purpose_is_stated_once_and_where_there_is_one():
     X, y = draw(60)
     twice = AdjustedClassifier(GaussianNB(), Adjuster(scoring="f1_macro"), costs=COSTS)
-    with pytest.raises(InputError, match="stated once; `costs` is given, and so is `scoring` of"):
+    with pytest.raises(InputError, match="given once; `costs` is given, and so is `scoring` of"):
         twice.fit(X, y)
     aimless = AdjustedClassifier(GaussianNB(), AlternatingNormalizer(), scoring="f1_macro")
     with pytest.raises(InputError, match=r"`scoring` is for an adjuster that has it .*Normalizer"):

@@ -206,7 +206,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if purpose and stated:
             here, there = next(iter(purpose)), next(iter(stated))
             raise InputError(
-                "The purpose must be stated once",
+                "The goal must be given once",
                 f"`{here}` is given, and so is `{there}` of the adjuster",
                 "Leave one of them out.",
                 value=there,

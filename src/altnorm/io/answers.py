@@ -111,14 +111,14 @@ def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
     """Warn if not all answers begin with a class, raise if none has one."""
     if set(places) == {_FAILED}:
         raise file_error(
-            "Some request must have been answered",
+            "At least one request must have been answered",
             f"all {places[_FAILED]:,} failed",
             "Send them again; their lines say why, under `response` or `error`.",
         )
     found = {place: n for place, n in places.items() if place >= 0}
     if not found:
         raise file_error(
-            f"Some answer must have a class ({shown(', '.join(classes))}) among its tokens",
+            f"At least one answer must have a class ({shown(', '.join(classes))}) among its tokens",
             "none has",
             "Pass the answers that you asked for with --classes; each must be a single token, such "
             "as a letter.",
