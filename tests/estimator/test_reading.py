@@ -157,7 +157,9 @@ def test_an_id_among_the_probabilities_is_named(first, ids):
     with pytest.raises(InputError, match=message) as caught:
         Adjuster(("bias",)).fit(frame, NAMES[y])
     assert caught.value.code == "extra_column"
-    with pytest.raises(InputError, match=f"without column {0 if first else 4} they do"):
+    with pytest.raises(
+        InputError, match=rf"without column {0 if first else 4} they do\. Drop this column\.$"
+    ):
         peers.TemperatureScaling().fit(frame.to_numpy(), y)
     named = Adjuster(("bias",)).fit(frame, NAMES[y], classes=NAMES)
     plain = Adjuster(("bias",)).fit(proba, NAMES[y])
@@ -206,3 +208,7 @@ def test_features_are_not_taken_for_logits(centred):
         Adjuster().fit(scale(X) if centred else X, y)
     with pytest.raises(InputError, match=r"\(sum 1\.3\)\. If these are logits"):
         Adjuster().fit([[0.5, 0.8], [0.5, 0.5]], [0, 1])
+    with pytest.raises(
+        InputError, match="If rows have several labels, pass multilabel='labelwise'"
+    ):
+        Adjuster().fit([[0.5, 0.8], [0.5, 0.5]], [[0, 1], [1, 1]])

@@ -51,21 +51,24 @@ def _shape(values: Any) -> tuple[int, ...]:
 def likelier_mistake(
     error: InputError, values: np.ndarray, names: np.ndarray | None, y: Any
 ) -> InputError:
-    """Return the error that tells of a column too many, or of features, where these explain it."""
+    """Return the error that tells of a column too many, of features, or of several labels."""
     if error.code not in ("row_sum", "negative", "outside_unit"):
         return error
     column = _find_extra_column(values, error.code)
     if column is not None:
         name = f"'{shown(names[column])}'" if names is not None else str(column)
         offender = f"without column {name} they do"
-        remedy = "Drop this column, or name those of the classes with `classes`."
+        remedy = "Drop this column"
+        remedy += "." if names is None else ", or name those of the classes with `classes`."
         told = {"offender": offender, "remedy": remedy, "value": name, "place": None}
         return error.replace(code="extra_column", **told)
     shape = _shape(y)
     n_classes = shape[1] if len(shape) == 2 else len(set(map(str, np.ravel(on_host(y)))))
-    if y is None or n_classes == values.shape[1]:
-        return error
     hint = "If these are features, pass what `predict_proba` of your classifier returns."
+    if len(shape) == 2 and error.code == "row_sum":
+        hint = "If rows have several labels, pass multilabel='labelwise'."
+    elif y is None or n_classes == values.shape[1]:
+        return error
     return error.replace(remedy=f"{hint} {error.remedy}")
 
 
