@@ -71,11 +71,13 @@ def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose)
         told = [replace(part, log_p=score_rows(data, part.proba())) for part in parts]
         mixture = CrossMixture(data, FOLDS, told[2], Competitors(*told[:2], told[2:], {}))
         fixed = judged[0][0] if judged else mixture.proba
-        rule = Evidence(data, FOLDS, 0.01).rules(fixed)[2]
-        judged.append((mixture.proba, rule.values))
-    np.testing.assert_array_equal(judged[0][0][inside], judged[1][0][inside])
-    np.testing.assert_array_equal(judged[0][1], judged[1][1])
-    assert not np.array_equal(judged[0][0], judged[1][0])
+        evidence = Evidence(data, FOLDS, 0.01)
+        kept = mixture.keeping(evidence.before)  # drawn back towards the baseline
+        judged.append((mixture.proba, kept, evidence.rules(fixed)[2].values))
+    for mixed, mixed_again in zip(*(each[:2] for each in judged), strict=True):
+        np.testing.assert_array_equal(mixed[inside], mixed_again[inside])
+        assert not np.array_equal(mixed, mixed_again)
+    np.testing.assert_array_equal(judged[0][2], judged[1][2])
 
 
 # Gates, each from data where it alone decides.

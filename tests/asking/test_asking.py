@@ -11,6 +11,7 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 import altnorm
+from altnorm.asking.betting import DrawnUnits, first_crossing
 from altnorm.asking.judgement import Pool, weigh_labels
 from altnorm.asking.sampling import Outcomes, common_step, find_changes
 from altnorm.decisions.decision import Decision
@@ -171,6 +172,15 @@ def test_a_decision_that_falls_before_the_interval_says_so(sign):
         seen.add((found.decision, is_settled))
     assert {decision for decision, _ in seen} == {"go on", "adopt" if sign > 0 else "do not adopt"}
     assert len(seen) == 3  # go on; the decision alone; both
+
+
+def test_no_gain_is_a_total_below_the_smallest_gain():
+    """Of whole rows that is 1, so that a total of 0 need not be ruled out first."""
+    pool = Pool(90, 20, 20.0, Decision("weights", np.ones(4)))
+    found = weigh_labels(pool, counted(np.full(9, -1)))
+    losses = DrawnUnits(np.ones(9), np.ones(9), 20.0, 20)
+    by_step, by_zero = (first_crossing(losses, total, 0.05) for total in (-1.0, 0.0))
+    assert found.n_decided == by_step < by_zero
 
 
 class Fixed:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_expit, logit
 from sklearn.metrics import f1_score, log_loss
 
 from altnorm.families import LabelwiseScaling
 from altnorm.families.crossfit import STRENGTHS
-from altnorm.families.labelwise import odds_limit
+from altnorm.families.labelwise import fit_odds_tempering, odds_limit
 from altnorm.peers import LabelThresholds
 from tests.problems import bold_labels
 
@@ -117,6 +117,17 @@ def test_double_threshold_on_single_data(threshold):
     assert adjusted[0, 0] == 0
     assert adjusted[2, 0] == 1
     np.testing.assert_array_equal(adjusted > 0.5, fitted.predict(proba))
+
+
+def test_a_temperature_of_few_labels_is_shrunk_towards_1():
+    """Every label is as predicted, so that no slope is steep enough; the penalty is as few rows."""
+    logits = np.tile([[-1.0, 0.5], [2.0, -0.3]], (3, 1))
+
+    def objective(log_slope):
+        return -log_expit(np.exp(log_slope) * np.abs(logits)).sum() + 2 * log_slope**2
+
+    slope = fit_odds_tempering(logits, (logits > 0).astype(int), np.ones(6)).slope
+    assert slope == pytest.approx(np.exp(minimize_scalar(objective).x), rel=1e-4)
 
 
 # LabelwiseScaling: its optimum, its limits, and labels that are hard to fit.
