@@ -9,12 +9,14 @@ USER = '''
 from typing import Any, assert_type
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import altnorm
 from altnorm.adjuster.comparison import Comparison
 from altnorm.adjuster.loading import Model
 from altnorm.asking.judgement import Judgement
+from altnorm.balance import Shift
 from altnorm.estimator.drift import Drift
 from altnorm.estimator.explanation import Explanation
 from altnorm.evidence.verdict import Verdict
@@ -46,12 +48,17 @@ def use(proba: NDArray[np.float32], tensor: Tensor, rows: list[list[float]]) -> 
     assert_type(adjuster.drift(proba), Drift)
     assert_type(adjuster.verdict_, Verdict)
     assert_type(adjuster.classes_, NDArray[Any])
+    assert_type(adjuster.shift_, Shift)
+    assert_type(adjuster.fit_transform(proba, y), NDArray[np.float32])
+    assert_type(adjuster.fit_transform(rows, y), NDArray[Any])
+    assert_type(adjuster.verdict_.plot(), Axes)
 
     classifier = altnorm.AdjustedClassifier(object(), adjuster).fit(proba, y)
     assert_type(classifier, altnorm.AdjustedClassifier)
     assert_type(classifier.predict(proba), NDArray[Any])
     assert_type(classifier.predict_proba(proba), NDArray[Any])
     assert_type(classifier.score(proba, y), float)
+    assert_type(classifier.classes_, NDArray[Any])
     assert_type(classifier.verdict_, Verdict)
 
     normalizer = altnorm.AlternatingNormalizer().fit(proba)

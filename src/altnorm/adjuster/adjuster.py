@@ -212,6 +212,8 @@ class Adjuster(ProbabilityTransformer):
     """
 
     any_library = True
+    model_: ProbabilityTransformer
+    shift_: Shift  # of copies that `adapt` returned
 
     @names_symbols(**CHOSEN_BY_FIT, k="k_max", q="prior")
     def __init__(

@@ -23,7 +23,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets
 from altnorm._base.validation import check_unmasked
 from altnorm.adjuster import Adjuster
-from altnorm.estimator.base import all_or_nothing
+from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.reading import require_labels
 from altnorm.evidence.verdict import Verdict
 
@@ -73,6 +73,9 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> model.predict_proba(X).shape
     (500, 3)
     """
+
+    adjuster_: ProbabilityTransformer
+    classes_: np.ndarray
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ def export(
     append_to: Any = None,
     append_output: str | None = None,
     force: bool = True,
-) -> Any:
+) -> onnx.ModelProto:
     """Write a fitted model as an ONNX graph.
 
     The graph has one input, "proba" or "logits" as `adjuster.input` says, of shape (N, m) with any

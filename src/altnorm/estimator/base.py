@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import wraps
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -86,6 +86,16 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             kind on the same device.
         """
         return move(self._transform(read_input(self, proba)), proba)
+
+    if TYPE_CHECKING:  # scikit-learn says nothing about types
+
+        @overload
+        def fit_transform(self, X: GivenArray, y: Any = ..., **params: Any) -> GivenArray: ...
+
+        @overload
+        def fit_transform(self, X: Any, y: Any = ..., **params: Any) -> np.ndarray: ...
+
+        def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any: ...
 
     def stage(self) -> Stage:
         """Return what it does to a row, for :mod:`altnorm.estimator.correction` to run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import CONFIDENCE, Paired, attribute_gain, paired_test
 from altnorm.evidence.promise import Promise
 from altnorm.evidence.scores import resolve_scoring
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SIGNIFICANCE = 0.05  # level of a comparison that decides nothing, two-sided
 REASONS = {  # why an adjustment was not adopted, in words
@@ -232,7 +235,7 @@ class Verdict:
         gates = self.gates.to_html() if self.gates else ""
         return html_card(str(self), [c.text for c in self.cautions], gates)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the gain with its interval on `ax`, or new axes; needs the extra `display`.
 
         With `target_accuracy`, the accuracy among the rows decided against their share. Returns the
