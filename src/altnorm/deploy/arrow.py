@@ -115,7 +115,7 @@ def output_schema(adjuster: FittedModel, schema: pa.Schema, **options: Any) -> p
 class _Plan(NamedTuple):
     """What to read, how to decide and what to write, settled once for a stream."""
 
-    normalizer: FittedModel
+    model: FittedModel
     schema: pa.Schema
     result: pa.Schema
     fields: list[pa.Field]  # of the probabilities: one per class, or the one of lists
@@ -125,16 +125,16 @@ class _Plan(NamedTuple):
 
 
 def _make_plan(
-    normalizer: FittedModel,
+    model: FittedModel,
     schema: pa.Schema,
     columns: str | None = None,
     prefix: str = "",
     output: str | None = None,
     prediction: str | None = "prediction",
 ) -> _Plan:
-    check_is_fitted(normalizer)
-    normalizer = unnamed(normalizer)
-    names = names_of(normalizer.classes_)
+    check_is_fitted(model)
+    model = unnamed(model)
+    names = names_of(model.classes_)
     fields = _find_fields(schema, names, columns, prefix)
     lists = None if columns is None else _list_type(fields[0], len(names))
     for field in fields:
@@ -144,13 +144,13 @@ def _make_plan(
         targets = [output + name for name in names] if lists is None else [output]
         added = [pa.field(t, f.type) for t, f in zip(targets, fields, strict=True)]
     if prediction is not None:
-        classes = _class_values(normalizer)
+        classes = _class_values(model)
         type_ = classes.type
-        type_ = pa.list_(type_) if kind_of(normalizer).is_multilabel else type_
+        type_ = pa.list_(type_) if kind_of(model).is_multilabel else type_
         added.append(pa.field(prediction, type_))
     result = pa.schema([*schema, *added], schema.metadata)
     _check_new(added, result.names)
-    return _Plan(normalizer, schema, result, fields, lists, output is None, classes)
+    return _Plan(model, schema, result, fields, lists, output is None, classes)
 
 
 def _find_fields(
@@ -176,11 +176,11 @@ def _find_fields(
     return [schema.field(name) for name in wanted]
 
 
-def _class_values(normalizer: FittedModel) -> pa.Array:
+def _class_values(model: FittedModel) -> pa.Array:
     try:
-        return pa.array(np.asarray(normalizer.classes_).tolist())
+        return pa.array(np.asarray(model.classes_).tolist())
     except (pa.ArrowInvalid, pa.ArrowTypeError):  # several types at once
-        return pa.array(names_of(normalizer.classes_))
+        return pa.array(names_of(model.classes_))
 
 
 def _check_new(added: list[pa.Field], names: list[str]) -> None:
@@ -224,8 +224,8 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
             code="columns",
         )
     stored = _read_matrix(plan, batch, start)
-    values = _widen(plan.normalizer, stored)
-    adjusted = _transform(plan.normalizer, values, start) if batch.num_rows else values
+    values = _widen(plan.model, stored)
+    adjusted = _transform(plan.model, values, start) if batch.num_rows else values
     # What half precision rounded and nobody adjusted stays as it was.
     exact = adjusted if values is stored else np.where(adjusted == values, stored, adjusted)
     written = _write_matrix(plan, exact)
@@ -236,7 +236,7 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     else:
         arrays += written
     if plan.classes is not None:
-        arrays.append(_predictions(_decide(plan.normalizer, values, adjusted), plan.classes))
+        arrays.append(_predictions(_decide(plan.model, values, adjusted), plan.classes))
     return pa.RecordBatch.from_arrays(arrays, schema=plan.result)
 
 
@@ -247,22 +247,22 @@ def _first_difference(schema: pa.Schema, first: pa.Schema) -> str:
     return f"column {new} in place of {old}"
 
 
-def _widen(normalizer: FittedModel, stored: np.ndarray) -> np.ndarray:
+def _widen(model: FittedModel, stored: np.ndarray) -> np.ndarray:
     """Half precision is a storage format: rows are divided by their sums to undo its rounding."""
     if stored.dtype != np.float16:
         return stored
     wide = stored.astype(np.float32)
-    if getattr(normalizer, "input", "proba") != "proba" or kind_of(normalizer).is_multilabel:
+    if getattr(model, "input", "proba") != "proba" or kind_of(model).is_multilabel:
         return wide
     sums = wide.sum(axis=1, keepdims=True)
     return np.asarray(wide / np.where(np.abs(sums - 1) <= sum_tolerance("float16"), sums, 1))
 
 
-def _transform(normalizer: FittedModel, values: np.ndarray, start: int) -> np.ndarray:
+def _transform(model: FittedModel, values: np.ndarray, start: int) -> np.ndarray:
     try:
-        adjusted = np.asarray(normalizer.transform(values))
+        adjusted = np.asarray(model.transform(values))
     except ValueError as error:
-        raise _located(error, start, names_of(normalizer.classes_)) from None
+        raise _located(error, start, names_of(model.classes_)) from None
     return check_adjusted(adjusted, start)
 
 
@@ -309,7 +309,7 @@ def _read_matrix(plan: _Plan, batch: pa.RecordBatch, start: int) -> np.ndarray:
         _check_nulls(array, 1, field.name, start)
     if plan.lists is None:
         return np.column_stack([array.to_numpy() for array in arrays])
-    (field,), (array,), m = plan.fields, arrays, len(plan.normalizer.classes_)
+    (field,), (array,), m = plan.fields, arrays, len(plan.model.classes_)
     lists = array.storage if isinstance(array, pa.ExtensionArray) else array
     if not pa.types.is_fixed_size_list(lists.type):
         _check_lengths(np.diff(lists.offsets.to_numpy()), m, field.name, start)

@@ -95,7 +95,8 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         @overload
         def fit_transform(self, X: Any, y: Any = ..., **params: Any) -> np.ndarray: ...
 
-        def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any: ...
+        def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+            """Fit, and return the adjusted rows."""
 
     def stage(self) -> Stage:
         """Return what it does to a row, for :mod:`altnorm.estimator.correction` to run."""

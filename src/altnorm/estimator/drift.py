@@ -33,7 +33,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far incoming predictions are from those the normalizer was fitted on.
+    """How far incoming predictions are from those the model was fitted on.
 
     Attributes
     ----------
@@ -86,10 +86,10 @@ class Drift:
         return html_card(str(self))
 
 
-def count_usage(normalizer: FittedModel, proba: np.ndarray) -> Usage:
-    """Count how clean probabilities use the classes, with a normalizer's notion of doubt."""
-    kind = kind_of(normalizer)  # a model without doubt of its own: AlternatingNormalizer's
-    threshold, k_max = getattr(normalizer, "threshold", 0.75), getattr(normalizer, "k_max", 10)
+def count_usage(model: FittedModel, proba: np.ndarray) -> Usage:
+    """Count how clean probabilities use the classes, with a model's notion of doubt."""
+    kind = kind_of(model)  # a model without doubt of its own: AlternatingNormalizer's
+    threshold, k_max = getattr(model, "threshold", 0.75), getattr(model, "k_max", 10)
     doubt = kind.in_doubt(proba, threshold, k_max=k_max)
     return Usage(kind.count_use(proba, doubt), int(doubt.sum()), doubt.size)
 
