@@ -22,7 +22,7 @@ from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
 from altnorm.io.formats import Layout, Source, find_source
 from altnorm.io.json_tables import field_of, is_nested
-from altnorm.io.label_files import read_label_file
+from altnorm.io.label_files import LabelFile, read_label_file
 from altnorm.io.labels import (
     check_rows,
     column_error,
@@ -39,50 +39,71 @@ _MOST_CHARACTERS = 32_000  # a cell of a spreadsheet holds 32,767
 
 def read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     """Read predictions from a table; `classes` are those expected, if they are known."""
-    label_file = None if layout.labels is None else read_label_file(layout.labels, layout)
-    layout = layout if label_file is None else replace(layout, label=None)
-    expected: Sequence[str] = () if label_file is None else label_file.classes()
-    if classes is not None:
-        expected = [layout.prefix + name for name in names_of(classes)]
+    label_file = None
+    if layout.labels is not None:
+        label_file = read_label_file(layout.labels, layout)
+        layout = replace(layout, label=None)
     text = [name for name in (layout.label, layout.group, layout.id) if name]
+    expected = _expected_columns(layout, classes, label_file)
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
         table, numbers = opened.read()
     check_rows(table.num_rows)
-    key = layout.id or opened.hints.id
-    if label_file is not None and key is None and label_file.id_name in table.schema.names:
-        key = label_file.id_name
-    ids = numbers if key is None else np.array(column_values(table, key), dtype=object)
-    values = None
-    if label_file is not None:
-        values = label_file.match(ids.tolist())
-    elif layout.label_prefix is None:
-        if layout.label is None:
-            layout = replace(layout, label=opened.hints.label)
-        values = None if layout.label is None else column_values(table, layout.label)
+    if label_file is None and layout.label_prefix is None and layout.label is None:
+        layout = replace(layout, label=opened.hints.label)
+    ids = _read_ids(table, numbers, layout.id or opened.hints.id, label_file)
+    written = _written_labels(table, layout, label_file, ids)
     groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
-    named = {str(value) for value in values or ()}
+    named = {str(label) for label in written or ()}
     columns, spare = class_columns(opened, layout, classes, sums=sums, named=named)
     # Nobody has said which columns are classes: types decide, so more is checked.
     guessed = classes is None and not layout.prefix and not opened.hints.classes
     if guessed and source.is_text:
         _check_zeros(table, layout, columns)
-    names = np.array([name[len(layout.prefix) :] for name in columns])
-    names, labels = names if classes is None else np.asarray(classes), None
+    names = [name[len(layout.prefix) :] for name in columns] if classes is None else classes
+    classes, labels = np.asarray(names), None
     if layout.label_prefix is not None:
-        labels = _read_label_columns(table, layout.label_prefix, names_of(names))
-    elif values is not None:
-        # An index as label means a column of the file, not of the model.
-        places = [table.schema.get_field_index(name) for name in columns]
-        reordered = places != sorted(places) or not opened.hints.ordered
-        labels = read_labels(values, names, layout, reordered=reordered)
+        labels = _read_label_columns(table, layout.label_prefix, names_of(classes))
+    elif written is not None:
+        labels = read_labels(written, classes, layout, reordered=_is_reordered(opened, columns))
         if guessed and layout.logits:
             _check_labelled(columns, labels)
     proba = column_matrix(table, columns)
-    with spare_hint(spare):
-        if spare:
+    if spare:
+        with spare_hint(spare):
             check_proba(proba)
-    return Predictions(proba, names, labels, "logits" if layout.logits else "proba", groups, ids)
+    return Predictions(proba, classes, labels, "logits" if layout.logits else "proba", groups, ids)
+
+
+def _expected_columns(layout: Layout, classes: Any, label_file: LabelFile | None) -> Sequence[str]:
+    """Columns that must hold numbers, as far as that is known; or labels that scores may lack."""
+    if classes is not None:
+        return [layout.prefix + name for name in names_of(classes)]
+    return () if label_file is None else label_file.classes()
+
+
+def _read_ids(table: Any, numbers: np.ndarray, key: str | None, labels: LabelFile | None) -> Any:
+    """The ids of the rows; their numbers in the file where no column has ids."""
+    if key is None and labels is not None and labels.id_name in table.schema.names:
+        key = labels.id_name
+    return numbers if key is None else np.array(column_values(table, key), dtype=object)
+
+
+def _written_labels(
+    table: Any, layout: Layout, label_file: LabelFile | None, ids: np.ndarray
+) -> list[Any] | None:
+    """The label of each row as it is written, in its own file or in a column."""
+    if label_file is not None:
+        return label_file.match(ids.tolist())
+    if layout.label is None or layout.label_prefix is not None:
+        return None
+    return column_values(table, layout.label)
+
+
+def _is_reordered(opened: TableSource, columns: Sequence[str]) -> bool:
+    """Whether an index as label, which means a column of the file, would be one of another."""
+    places = [opened.schema.get_field_index(name) for name in columns]
+    return places != sorted(places) or not opened.hints.ordered
 
 
 def column_values(table: Any, name: str) -> list[Any]:
