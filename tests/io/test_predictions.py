@@ -2,6 +2,7 @@
 
 import time
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -230,7 +231,12 @@ def test_bad_texts_are_told(tmp_path, text, layout, message):
         read_predictions(path, layout)
 
 
-def test_whole_numbers_are_read_and_text_is_not_where_columns_are_known(tmp_path):
+@pytest.mark.parametrize("n_threads", [1, 2])  # with several, PyArrow names no row
+def test_whole_numbers_are_read_and_text_is_not_where_columns_are_known(
+    tmp_path, request, n_threads
+):
+    request.addfinalizer(partial(pa.set_cpu_count, pa.cpu_count()))
+    pa.set_cpu_count(n_threads)
     path = tmp_path / "a.csv"
     path.write_text("p_a,p_b,y\n1,0,p_a\n0,1,p_b\n")
     for layout in (Layout(prefix="p_"), Layout("y")):  # labels name their classes, too

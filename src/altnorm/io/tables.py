@@ -36,10 +36,10 @@ from altnorm.io.formats import (
     unreadable,
 )
 from altnorm.io.json_tables import NO_HINTS, FileHints, jsonl_writer, open_lines
-from altnorm.io.text_tables import header_names, open_text, text_writer
+from altnorm.io.text_tables import find_text, header_names, open_text, text_writer
 
 _WRONG_NUMBER = re.compile(
-    r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
+    r"column #(\d+): (?:Row #\d+: )?CSV conversion error to double: invalid value '(.*)'"
 )
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
@@ -186,9 +186,11 @@ def _in_our_words(source: Source, error: Exception) -> InputError:
     """The error for what PyArrow cannot read."""
     wrong = _WRONG_NUMBER.search(str(error))
     if wrong:
-        column, row, value = wrong.groups()
-        name = header_names(source.path, DELIMITERS[source.format])[int(column)]
-        where = "" if row is None else f" in row {int(row) - 2}"  # counted with the header, from 1
+        column, value = wrong.groups()
+        delimiter = DELIMITERS[source.format]
+        name = header_names(source.path, delimiter)[int(column)]
+        row = find_text(source.path, delimiter, name, value)
+        where = "" if row is None else f" in row {row}"
         offender = f"'{shown(name)}' holds '{shown(value)}'{where}"
         return file_error("Class columns must hold numbers", offender, "Correct it.")
     if source.is_text and "UTF8" in str(error):

@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,22 @@ def header_names(source: Path, delimiter: str) -> list[str]:
     """Names of the columns."""
     with ExitStack() as stack, open_csv(_input(source, stack), **_options(delimiter)) as peek:
         return peek.schema.names
+
+
+def find_text(source: Path, delimiter: str, name: str, text: str) -> int | None:
+    """The first row that holds a text in a column: of several threads PyArrow names no row."""
+    n_rows, as_text = 0, dict.fromkeys(header_names(source, delimiter), pa.string())
+    with (
+        suppress(pa.ArrowException),  # what else is wrong with the file is not asked here
+        ExitStack() as stack,
+        open_csv(_input(source, stack), **_options(delimiter, as_text)) as rows,
+    ):
+        for batch in rows:
+            row = pc.index(batch.column(name), text).as_py()
+            if row >= 0:
+                return int(n_rows + row)
+            n_rows += batch.num_rows
+    return None
 
 
 def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
