@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from altnorm import (
@@ -266,14 +265,6 @@ def test_weights_that_no_reference_makes_sense_of_are_refused(weight, told):
     message = rf"The largest `sample_weight` must be from 1e-09 to 1e\+15; it is {told}\. Divide"
     with pytest.raises(InputError, match=message):
         AlternatingNormalizer().fit(PROBLEM, LABELS, sample_weight=np.full(60, weight))
-
-
-@pytest.mark.parametrize("estimator", [Adjuster(("bias",)), BiasCorrectedTemperature()])
-@pytest.mark.parametrize("weight", [1e-50, 0.1, 1e50])
-def test_equal_weights_are_no_weights(estimator, weight):
-    weighted = clone(estimator).fit(PROBLEM, LABELS, sample_weight=np.full(60, weight))
-    plain = clone(estimator).fit(PROBLEM, LABELS)
-    np.testing.assert_array_equal(weighted.transform(PROBLEM), plain.transform(PROBLEM))
 
 
 @pytest.mark.parametrize(

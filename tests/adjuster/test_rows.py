@@ -42,7 +42,7 @@ ESTIMATORS = [Adjuster(), Adjuster(("bias",), scoring="f1_macro"), AlternatingNo
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=["all", "f1", "paper"])
-@pytest.mark.parametrize("scale", [1e-6, None, 1e6], ids=str)
+@pytest.mark.parametrize("scale", [1e-50, None, 1e50], ids=str)
 def test_only_ratios_of_weights_count(estimator, scale):
     proba, y = planted(300)
     weight = np.random.default_rng(0).uniform(0.1, 2, 300)
@@ -197,12 +197,3 @@ def test_other_rows_never_decide_which_rows_are_in_doubt(m):
         together = model.transform(rows)[i]
         for part in (rows[i : i + 1], rows[i : i + 3]):
             np.testing.assert_allclose(model.transform(part)[0], together, atol=LAST_BITS, rtol=0)
-
-
-def test_logits_are_probabilities_up_to_a_constant():
-    proba, y = planted(250)
-    plain = Adjuster(("bias",)).fit(proba, y)
-    logits = Adjuster(("bias",), input="logits").fit(np.log(proba) + 2, y)
-    np.testing.assert_allclose(
-        logits.transform(np.log(proba) + 2), plain.transform(proba), rtol=1e-6
-    )

@@ -1,8 +1,5 @@
 """The normalizer on a local Ray with two workers."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 
@@ -87,22 +84,3 @@ def test_an_error_says_what_is_wrong_with_the_data(table, normalizer):
     missing = ray.data.from_arrow(table.drop(["bee"]))
     with pytest.raises(ray.exceptions.RayError, match="the first is 'bee'"):
         adapter.transform(missing, normalizer).materialize()
-
-
-def test_a_killed_worker_is_replaced_and_nothing_is_lost(table, normalizer, proba, tmp_path):
-    marker = str(tmp_path / "killed")
-
-    class DiesOnce(AlternatingNormalizer):
-        def transform(self, values):
-            if not os.path.exists(marker):
-                with open(marker, "w"):
-                    pass
-                os.kill(os.getpid(), signal.SIGKILL)
-            return super().transform(values)
-
-    doomed = DiesOnce()
-    doomed.__dict__.update(vars(normalizer))
-    ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
-    out = gather(adapter.transform(ds, doomed))
-    assert os.path.exists(marker)
-    np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))

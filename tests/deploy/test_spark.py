@@ -176,30 +176,3 @@ def test_without_a_spark_context(normalizer, proba):
     frame = SimpleNamespace(schema=schema, sparkSession=object(), mapInArrow=map_in_arrow)
     out = adapter.transform(frame, normalizer)
     np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))
-
-
-DEADLY = """
-import os, signal
-from altnorm import AlternatingNormalizer
-
-class Deadly(AlternatingNormalizer):
-    def transform(self, proba):
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_killed_worker_leaves_no_result(spark, frame, normalizer, tmp_path, monkeypatch):
-    (tmp_path / "deadly.py").write_text(DEADLY)
-    monkeypatch.syspath_prepend(tmp_path)
-    spark.sparkContext.addPyFile(str(tmp_path / "deadly.py"))
-    from deadly import Deadly
-
-    doomed = Deadly()
-    doomed.__dict__.update(vars(normalizer))
-    target = tmp_path / "adjusted"
-    with pytest.raises(Exception, match=r"(?i)python worker|crashed|EOF"):
-        adapter.transform(frame, doomed).write.parquet(str(target))
-    assert not list(target.glob("part-*"))
-    assert not (target / "_SUCCESS").exists()
-    adapter.transform(frame, normalizer).write.mode("overwrite").parquet(str(target))
-    assert spark.read.parquet(str(target)).count() == N_ROWS

@@ -39,14 +39,6 @@ def round_trip(normalizer, tmp_path):
     return load(tmp_path / "m.safetensors")
 
 
-def test_an_adjuster_that_adopts_only_a_rule_is_saved(tmp_path):
-    proba, y = calibrated(600)
-    adjuster = Adjuster(scoring="balanced_accuracy").fit(proba, y)
-    assert adjuster.verdict_.adopted
-    assert not adjuster.decision_.is_argmax
-    check_same(round_trip(adjuster, tmp_path), adjuster, proba)
-
-
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
 def test_an_adjuster_that_keeps_decisions_is_saved(tmp_path, scoring):
     proba, y = calibrated(300)

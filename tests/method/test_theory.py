@@ -251,11 +251,6 @@ def test_a_sure_reference_is_reached_slowly():
     assert_allclose(1 - steps[:, 0], 1 / (2 * np.arange(51) + 2), atol=1e-12)
 
 
-def test_rows_that_are_equal_stay_equal():
-    found = alternating_normalization([[0.3, 0.7]], [[0.3, 0.7]], depth=5)
-    assert_allclose(found, [[0.5, 0.5]], atol=1e-12)
-
-
 def test_differences_of_logits_grow_by_alpha_in_each_iteration():
     L = np.array([[0.4, 0.6], [0.5, 0.5], [0.7, 0.3]])
     for alpha in (0.5, 1.0, 1.5):
