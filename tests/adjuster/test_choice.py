@@ -22,7 +22,7 @@ from altnorm.estimator.reading import read_training
 from altnorm.evidence.paired import paired_test
 from altnorm.families import LabelwiseScaling
 from altnorm.families.scores import fit_tempering
-from tests.problems import calibrated, planted, planted_labels
+from tests.problems import MODES, calibrated, planted, planted_labels
 
 PURPOSES = [{}, {"scoring": "balanced_accuracy"}, {"scoring": "f1_macro"}, {"costs": 1 - np.eye(4)}]
 FAMILIES = ("alternating", "bias", "matrix", "curves")
@@ -48,12 +48,17 @@ def fit_one(data, family):
     return fitter, fitter._of_family(family, strength=4.0, **facets)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_no_fit_sees_a_label_of_the_fold_that_it_is_tried_on(family):
+@pytest.mark.parametrize(
+    ("family", "mode"),
+    [(f, None) for f in FAMILIES] + [(f, m) for f in FAMILIES if f != "matrix" for m in MODES],
+)
+def test_no_fit_sees_a_label_of_the_fold_that_it_is_tried_on(family, mode):
     """Labels of a fold are exchanged: its cross-fitted rows stay, bit for bit."""
-    proba, y = planted(300)
-    poisoned = np.where(FOLDS == 2, (y + 1) % 4, y)
-    before, after = (fit_one(read(proba, labels), family)[1].proba() for labels in (y, poisoned))
+    proba, y = planted(300) if mode is None else planted_labels(300)
+    poisoned = y.copy()
+    poisoned[FOLDS == 2] = (y[FOLDS == 2] + 1) % (4 if mode is None else 2)
+    data = (read(proba, labels, multilabel=mode) for labels in (y, poisoned))
+    before, after = (fit_one(each, family)[1].proba() for each in data)
     np.testing.assert_array_equal(before[FOLDS == 2], after[FOLDS == 2])
     assert not np.array_equal(before[FOLDS != 2], after[FOLDS != 2])
 
