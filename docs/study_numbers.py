@@ -147,6 +147,7 @@ def asking() -> str:
 
 BENCHMARK = {
     "altnorm: Adjuster": "**altnorm**: `Adjuster()`",
+    "altnorm: curves": "its bent lines, always applied",
     "scikit-learn: LogisticRegressionCV": "logistic regression on log p (scikit-learn)",
     "probmetrics: logistic (SMS)": "structured matrix scaling (probmetrics)",
     "ml-insights: splines": "splines (ml-insights)",

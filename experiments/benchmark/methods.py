@@ -261,6 +261,7 @@ METHODS = (
     Method("TemperatureScaling", OURS, partial(_ours, estimator=peers.TemperatureScaling)),
     Method("bias", OURS, partial(_ours, estimator=peers.BiasCorrectedTemperature)),
     Method("matrix", OURS, partial(_ours, estimator=peers.MatrixScaling)),
+    Method("curves", OURS, partial(_ours, estimator=peers.CurveScaling)),
     Method("Adjuster", OURS, partial(_ours, estimator=Adjuster)),
     *(
         Method(f"threshold, {name}", "mapie", partial(_mapie, procedure=procedure), defers=True)
