@@ -135,6 +135,9 @@ def test_classes_and_options_are_named_and_not_columns_and_arguments(folder, mod
         printed = refused(capsys, *command)
         assert printed.startswith("Error: Probabilities must not be negative; 1 of ")
         assert "row 5, class 'bee' (-0.5). If these are logits, pass --logits" in printed
+    pd.read_parquet("test.parquet").assign(age=30.5).to_parquet("odd.parquet")
+    printed = refused(capsys, "tune", "odd.parquet", "--label", "y", "-o", "m")
+    assert printed.endswith("sum to 1; without column 'age' they do. Pass --other 'age'.")
     printed = refused(capsys, "tune", "fine.parquet", "--label", "y", "--group", "one", "-o", "m")
     assert "needs at least 2 groups; there are 900 rows in 1 group" in printed
     assert printed.endswith("with --group, a column with more groups.")

@@ -214,6 +214,7 @@ TEXT = "ant,bee,cow,y\n0.2,0.3,0.5,ant\noops,0.3,0.5,bee\n0.2,0.2,0.6,cow\n"
 BAD_TEXTS = [
     (TEXT, Layout("y"), "numbers with a decimal point; 'ant' holds 'oops' in row 1"),
     (TEXT, Layout("y", other=["ant"]), "row 0 has 'ant'. The classes are 'bee', 'cow'"),
+    ("id,p,y\n1,0.3,0\n2,0.6,1\n", Layout("y"), "found 1 .* If 'p' is .* write 1 minus it into"),
     (TEXT, Layout("y", prefix="p_"), r"found 0 .* with --prefix, have names"),
     (TEXT.replace(",", ";"), Layout("y"), r"by commas; its first line has semicolons"),
     (TEXT.replace(",", "\t"), Layout("y"), r"'a\.csv' must be separated .* line has tabs"),

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from altnorm._base.errors import InputError, Place
+from altnorm._base.errors import InputError, Place, shown
 from altnorm._base.words import Figures
 from altnorm.evidence.verdict import Caution, Verdict, outcome, score_figures
 from altnorm.io.labels import listed, names_of
@@ -129,6 +129,10 @@ def by_class(classes: np.ndarray) -> Iterator[None]:
             hint = f"The classes are {listed(names_of(classes))}; name a column that is not a class"
             remedy = f"{ROW_SUM} {hint} with --other."
             raise error.replace(remedy=remedy, code="class_columns") from error
+        if error.code == "extra_column":
+            name = shown(classes[int(str(error.value))])
+            offender, remedy = f"without column '{name}' they do", f"Pass --other '{name}'."
+            raise error.replace(offender=offender, remedy=remedy) from error
         if not isinstance(error.place, Place) or error.place.column is None:
             raise
         row, column, note = error.place

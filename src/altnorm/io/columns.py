@@ -152,11 +152,18 @@ def class_columns(
     candidates = _candidates(table, layout, named)
     if classes is None:
         if len(candidates) < 2:
+            remedy = (
+                "Class columns hold numbers with a decimal point or, with --prefix, have names "
+            )
+            remedy += "that start with it."
+            if candidates:
+                first = shown(candidates[0])
+                remedy += f" If '{first}' is the probability of one of two classes, write 1 minus "
+                remedy += "it into another column, and call both as the classes are called."
             raise column_error(
                 "The table must have one column per class and at least 2",
                 f"found {len(candidates)} among {listed(names)}",
-                "Class columns hold numbers with a decimal point or, with --prefix, have names "
-                "that start with it.",
+                remedy,
             )
         return candidates, []
     wanted = [layout.prefix + name for name in names_of(classes)]
