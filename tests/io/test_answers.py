@@ -183,6 +183,10 @@ def without_logprobs(name):
             {"custom_id": "row-1", "response": None, "error": {"code": "rate_limit"}},
             r"must have been answered; all 1 failed\. .*say why",
         ),
+        (
+            chat(("A", {"A": 0.7})),
+            r"only the token\. Ask .*`logprobs: true, top_logprobs",
+        ),
         (chat(("x", {"x": 1.0})), r"class \(A, B, C\) .* none has.*single token"),
     ],
 )

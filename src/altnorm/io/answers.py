@@ -95,6 +95,7 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
     `places` counts which token that is, and answers that have none.
     """
     spelled = _spellings(classes)
+    is_token_alone = True  # in all answers
     for number, answer in read_answers(path):
         tokens = _read_tokens(number, answer.body)
         place = _find_place(tokens, spelled)
@@ -103,8 +104,12 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
             places[_NO_CLASS if tokens else _FAILED] += 1
         else:
             places[place] += 1
+            is_token_alone &= len(tokens[place].alternatives) == 1
             scores = _probabilities(tokens[place].alternatives, classes, spelled)
         yield number, {**answer.columns, "scores": scores}
+    if is_token_alone and any(place >= 0 for place in places):
+        rule, offender = "The alternatives to each token are needed", "the file has only the token"
+        raise file_error(rule, offender, _ASK_FOR_TOKENS)
 
 
 def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
