@@ -185,6 +185,6 @@ def applied_words(tuned: Adjuster) -> str:
         return f"Probabilities {words}: {change}."
     words = f"The model {model_words(tuned)}. Probabilities: {change}."
     if not tuned.decision_.is_argmax:
-        words += f" It decides for {RULES[tuned.decision_.kind]}."
+        words += f" It takes {RULES[tuned.decision_.kind]}."
         words += " A row may be left to a person." if tuned.decision_.leaves_rows else ""
     return words

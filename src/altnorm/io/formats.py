@@ -104,7 +104,8 @@ def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
     source = Path(path) if is_standard else check_input(path)
     format = layout.format or format_of(source)
     if format is None:
-        raise suffix_error(source, "Pass --format, for example --format csv, or rename it.")
+        rename = "" if is_standard else ", or rename it"
+        raise suffix_error(source, f"Pass --format, for example --format csv{rename}.")
     return Source(_copy_stdin() if is_standard else source, format)
 
 
