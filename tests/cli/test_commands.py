@@ -313,7 +313,7 @@ def test_costs_and_rows_left_to_a_person(folder, capsys):
     assert None in decided.tolist()
     assert run(["apply", "m", "test.parquet", "-o", "again.csv", "--json"]) == 0
     assert json.loads(out(capsys))["n_rows_left"] == decided.tolist().count(None)
-    assert "two ways to state a purpose" in refused(
+    assert "two ways to state a goal" in refused(
         capsys, *both, "--force", "--costs", "costs.csv", "--scoring", "f1_macro"
     )
 

@@ -112,7 +112,7 @@ def test_a_mapping_is_a_table():
         ({"costs": {0: 1}}, r"A key of `costs` must be \(true class, decision\).*0 is not"),
         ({"costs": {(0, 1): "dear"}}, "table of numbers"),
         ({"costs": {(0, 1): np.inf}}, "must be finite.*; row 0, column 1 is inf"),
-        ({"costs": np.eye(4), "scoring": "accuracy"}, "two ways to state a purpose; both are giv"),
+        ({"costs": np.eye(4), "scoring": "accuracy"}, "two ways to state a goal; both are giv"),
         ({"costs": np.eye(4), "multilabel": "pairs"}, "`costs` are for problems with one class"),
     ],
     ids=str,

@@ -57,7 +57,7 @@ def test_in_a_sentence():
         "Row 1 (ambiguity 0.97): cat goes from 0.60 to 0.30 and dog from 0.40 to 0.70, so dog "
         "leads.\n"
         "Row 2 (ambiguity 1.00): cat goes from 0.52 to 0.59 and dog from 0.48 to 0.41; dog is not "
-        "the most probable, but the decision for the purpose."
+        "the most probable, but the decision for the goal."
     )
 
 

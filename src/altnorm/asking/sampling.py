@@ -108,7 +108,7 @@ def _check_outcomes(before: np.ndarray, after: np.ndarray, n_outcomes: int) -> N
         unknown = np.flatnonzero(decided[:, 0] >= n_outcomes)
         if unknown.size:
             raise InputError(
-                "The purpose of the model must say what it costs to leave a row to a person",
+                "The goal of the model must say what it costs to leave a row to a person",
                 f"{unknown.size} of {len(decided)} rows are, the first is row {unknown[0]}",
                 "Give it `costs` with a column more than there are classes.",
                 value=int(unknown[0]),

@@ -132,7 +132,7 @@ def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarr
         return Purpose(resolve_scoring(scoring, kind.is_multilabel, classes=classes), kind)
     if scoring is not None:
         raise InputError(
-            "`scoring` and `costs` are two ways to state a purpose",
+            "`scoring` and `costs` are two ways to state a goal",
             "both are given",
             "Pass one of them.",
             code="parameter",

@@ -33,7 +33,7 @@ class ChangedRow:
         both = f"{start} and {self.after} from {self.given_to_after:.2f} to {self.proba_after:.2f}"
         if self.leads:
             return f"{both}, so {self.after} leads."
-        return f"{both}; {self.after} is not the most probable, but the decision for the purpose."
+        return f"{both}; {self.after} is not the most probable, but the decision for the goal."
 
 
 @dataclass(frozen=True)
