@@ -453,6 +453,10 @@ def test_rows_without_labels(folder, capsys):
     message = refused(capsys, "check", "some.csv", "--model", "m", "--label", "y")
     assert "Each row must have a label" in message
     assert "empty in row 100" in message
+    data.assign(y="").to_csv("none.csv", index=False)
+    message = refused(capsys, "tune", "none.csv", "--label", "y", "-o", "m2")
+    assert "Some rows must have a label; 'y' is empty in row 0." in message
+    assert message.endswith("Without any, `altnorm tune --no-labels` makes a model.")
 
 
 def test_groups_reach_the_estimator(folder, capsys):
