@@ -91,6 +91,7 @@ def use(proba: NDArray[np.float32], tensor: Tensor, rows: list[list[float]]) -> 
 @pytest.mark.slow
 def test_a_users_type_checker_knows_what_public_calls_return(tmp_path):
     pytest.importorskip("mypy")
+    pytest.importorskip("matplotlib")
     (tmp_path / "user.py").write_text(USER)
     command = [sys.executable, "-m", "mypy", "--strict", "user.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
