@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 import array_api_strict
 import numpy as np
@@ -240,7 +241,7 @@ def test_masked_labels_groups_and_rows_are_refused(call, name):
 def test_missing_labels_are_told_where_all_are_needed(kind):
     labels = LABELS.astype(object) if kind is object else pd.Series(LABELS).astype(kind)
     labels[2] = None
-    message = r"a label for every row; 1 of 60 rows have none, the first is row 2|contains NaN"
+    message = "a label for every row; 1 of 60 rows have none, the first is row 2"
     for call in (
         AlternatingNormalizer().fit,
         fitted().score,
@@ -248,6 +249,31 @@ def test_missing_labels_are_told_where_all_are_needed(kind):
     ):
         with pytest.raises(ValueError, match=message):
             call(PROBLEM, labels)
+
+
+DATES = [date(2026, 1, day) for day in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    "classes", [DATES, [0.5, 1.5, 2.5], [b"a", b"b", b"c"], [0.0, 1.0, np.inf]]
+)
+def test_what_cannot_be_a_class_is_told(classes):
+    labels = np.array(classes)[LABELS]
+    for call in (
+        lambda: Adjuster(("bias",)).fit(PROBLEM, labels),
+        lambda: fitted().score(PROBLEM, labels),
+        lambda: AdjustedClassifier(LogisticRegression()).fit(PROBLEM, labels),
+    ):
+        with pytest.raises(InputError, match=r"classes must be text, whole .*; `y` holds"):
+            call()
+    with pytest.raises(InputError, match=r"classes must be text, whole .*; `classes` holds"):
+        Adjuster(("bias",)).fit(PROBLEM, LABELS, classes=classes)
+
+
+def test_numbers_are_no_names():
+    named = Adjuster(("bias",)).fit(PROBLEM, np.array(["a", "b", "c"], dtype=object)[LABELS])
+    with pytest.raises(InputError, match="one of the classes; 60 of 60 are not"):
+        named.score(PROBLEM, LABELS)
 
 
 @pytest.mark.parametrize("odd", [0, 2])

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import assert_all_finite
 
 from altnorm._base.arrays import on_host, to_numpy
 from altnorm._base.errors import InputError, InputTypeError, shape_error, shown
@@ -52,12 +51,11 @@ def check_indicator(y: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def check_targets(labels: np.ndarray) -> np.ndarray:
     """Return class labels; raise where one is missing or cannot be a class."""
-    if labels.dtype.kind == "O":  # with None, NaN or pandas' NA, which scikit-learn cannot handle
+    if labels.dtype.kind in "fO":
         missing = np.array([is_missing(label) for label in labels], dtype=bool)
         rule = "`y` must hold a label for every row"
         remedy = "Drop those rows, or fit an Adjuster, which can do without some."
         refuse(missing, missing, rule, "rows have none", remedy, code="no_labels", note="")
-    assert_all_finite(labels, input_name="y")
     # Integers in an object array, as a data frame keeps them where there were gaps.
     if labels.dtype.kind == "O" and all(isinstance(label, Integral) for label in labels):
         labels = np.array(labels.tolist())
@@ -68,27 +66,35 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
         rule, offender = "`y` must hold labels of one kind", f"it holds {', '.join(kinds)}"
         remedy = "Pass all of them as text, for example."
         raise InputError(rule, offender, remedy, value=kinds, code="one_kind") from error
-    wrong = present[~_are_classes(present)]
+    check_class_type(present, "y")
+    return labels
+
+
+def check_class_type(classes: np.ndarray, name: str) -> None:
+    """Raise where something cannot be a class; `name` is the argument that holds it."""
+    wrong = classes[~_are_classes(classes)]
     if wrong.size:
         # As scikit-learn begins, whose checks ask for it.
         rule = "Unknown label type: classes must be text, whole numbers or booleans"
-        offender = f"`y` holds {shown(wrong[0])} ({type(wrong[0]).__name__})"
+        offender = f"`{name}` holds {shown(wrong[0])} ({type(wrong[0]).__name__})"
         remedy = "Convert the labels to text."
         raise InputTypeError(rule, offender, remedy, value=wrong[0], code="class_type")
-    return labels
 
 
 def _are_classes(present: np.ndarray) -> np.ndarray:
     if present.dtype.kind == "f":
-        return np.asarray(present == np.floor(present))
+        return np.asarray(np.isfinite(present) & (present == np.floor(present)))
     if present.dtype.kind == "O":
-        return np.array([isinstance(label, str) for label in present], dtype=bool)
+        return np.array([isinstance(label, str | Integral) for label in present], dtype=bool)
     return np.full(present.shape, present.dtype.kind in "biuU")
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     order = np.argsort(classes)  # columns of a file may come in any order
-    position = np.searchsorted(classes, labels, sorter=order)
+    try:
+        position = np.searchsorted(classes, labels, sorter=order)
+    except TypeError:  # numbers among names: none of them is a class
+        position = np.zeros(labels.size, dtype=int)
     codes = order[np.minimum(position, classes.size - 1)]
     unknown = np.flatnonzero(classes[codes] != labels)
     if unknown.size:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError, shown
 from altnorm._base.frames import collected, column_names, named_columns
-from altnorm._base.labels import has_label
+from altnorm._base.labels import check_class_type, has_label
 from altnorm._base.persistence import Saved
 from altnorm._base.validation import (
     check_choice,
@@ -257,6 +257,7 @@ def _check_classes(names: np.ndarray, n_columns: int) -> np.ndarray:
         remedy = "Pass for example the `classes_` of your classifier."
         offender = f"it is {shown(names.tolist())}"
         raise InputError(rule, offender, remedy, value=names.shape, code="classes")
+    check_class_type(names, "classes")
     return names
 
 
