@@ -253,6 +253,7 @@ FORMULAS = {
     # A spreadsheet may cut at semicolons or tabs where the file has commas, quotes or not.
     "x;=cmd|' /C calc'!A0": "x;'=cmd|' /C calc'!A0",
     "x\t@a\n+b,-c": "x\t'@a\n'+b,'-c",
+    'x;"=1+1;': "x;\"'=1+1;",
 }
 HARMLESS = ["-1.5", "+2e-3", "a=1", "", "a, b; c", "a - b"]
 

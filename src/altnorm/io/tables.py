@@ -313,12 +313,25 @@ def _parquet_writer(
 def _arrow_writer(
     path: Path, schema: Any, stack: ExitStack, *, compressed: bool, decode: bool
 ) -> Callable[[Any], None]:
-    # A file holds one dictionary per column, so a column whose dictionaries change is decoded.
-    plain = schema
-    for i, field in enumerate(schema if decode else ()):
-        if pa.types.is_dictionary(field.type):
-            plain = plain.set(i, field.with_type(field.type.value_type))
+    # A file holds one dictionary per column, so columns whose dictionaries change are decoded.
+    fields = (field.with_type(_decoded(field.type)) for field in schema)
+    plain = pa.schema(fields, schema.metadata) if decode else schema
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
     file = stack.enter_context(pa.OSFile(os.fspath(path), "wb"))
     writer = stack.enter_context(pa.ipc.new_file(file, plain, options=options))
     return lambda batch: writer.write_table(pa.Table.from_batches([batch]).cast(plain))
+
+
+def _decoded(kind: Any) -> Any:
+    """The same type without dictionaries, also within lists and records."""
+    if pa.types.is_dictionary(kind):
+        return _decoded(kind.value_type)
+    if not pa.types.is_nested(kind):
+        return kind
+    inner = [kind.field(i) for i in range(kind.num_fields)]
+    fields = [field.with_type(_decoded(field.type)) for field in inner]
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(*fields)
+    return pa.list_(*fields) if pa.types.is_list(kind) else kind

@@ -33,7 +33,7 @@ _BLOCK = 2**23  # bytes that are read at a time, and the longest field that ther
 # What a spreadsheet may take for the start of a formula, in a cell or where it may cut the text
 # into cells, whatever separates those of the file.
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
-_INNER_FORMULA = re.compile(r"([,;\t\r\n])([=+\-@])")
+_INNER_FORMULA = re.compile(r"([,;\t\r\n]\"*)([=+\-@])")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -41,7 +41,7 @@ def neutralise_formula(text: str) -> str:
     """Text that a spreadsheet shows and does not run: with a single quote before a formula.
 
     A formula is what begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not
-    a plain number; also behind a comma, a semicolon, a tab or a line break.
+    a plain number; also behind a comma, a semicolon, a tab or a line break, and double quotes.
     """
     is_formula = _FORMULA.search(text) and not _NUMBER.fullmatch(text)
     inner = _INNER_FORMULA.sub(r"\1'\2", text)
