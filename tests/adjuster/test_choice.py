@@ -481,18 +481,20 @@ def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
     assert evidence._worst_row(rows) == pytest.approx((10 - 4) / 400)
 
 
-def test_a_gain_that_goes_where_like_rows_are_kept_together_is_told(monkeypatch):
-    """Only where rows look like copies, besides, is nothing applied."""
+@pytest.mark.parametrize(("share", "refused"), [(0.0, True), (0.8, False)])
+def test_a_gain_that_goes_where_like_rows_are_kept_together(monkeypatch, share, refused):
+    """Where most of it clearly goes nothing is applied; a gain that is merely unclear is told."""
 
-    def no_gain(evidence, *_):
-        return evidence.compare(evidence.before, (evidence.before, evidence.before))
+    def less(evidence, fitter, first, clusters):
+        test = first.trial.test._replace(gain=share * first.trial.test.gain, p_value=0.9)
+        return replace(first.trial, rows=share * first.trial.rows, test=test)
 
     proba, y = planted(600)
-    monkeypatch.setattr(choice, "_trial_by_clusters", no_gain)
+    monkeypatch.setattr(choice, "_trial_by_clusters", less)
     verdict = Adjuster(("bias",)).fit(proba, y).verdict_
     (caution,) = (each for each in verdict.cautions if each.code == "likeness")
-    assert not caution.serious
-    assert verdict.adopted
+    assert caution.serious == refused
+    assert verdict.adopted != refused
 
 
 # The candidate, and the mixture.

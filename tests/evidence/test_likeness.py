@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from altnorm.evidence.folds import deal_clusters
-from altnorm.evidence.likeness import Copies, like_clusters, look_for_copies
+from altnorm.evidence.likeness import (
+    Copies,
+    like_clusters,
+    look_for_copies,
+    repeats_in_blocks,
+)
 
 
 def test_copies_are_dealt_together():
@@ -28,3 +33,13 @@ def test_near_copies_are_told_from_rows_that_are_spread(dimensions, size):
     # The same places, as of votes; but each row has a label of its own.
     assert look_for_copies(copies, labels, 0.5) == Copies()
     assert look_for_copies(copies, labels[cases], 0.005) == Copies()  # too few errors to tell
+
+
+@pytest.mark.parametrize(("n_copies", "n_lacking"), [(2, 0), (2, 9), (5, 0), (5, 50), (20, 1)])
+def test_blocks_are_counted_that_repeat(n_copies, n_lacking):
+    rng = np.random.default_rng(0)
+    rows = np.tile(rng.normal(size=(60, 3)), (n_copies, 1))[n_lacking:]
+    labels = np.tile(rng.integers(3, size=60), n_copies)[n_lacking:]
+    assert repeats_in_blocks(rows, labels) == n_copies
+    assert repeats_in_blocks(rng.normal(size=rows.shape), labels) == 0
+    assert repeats_in_blocks(rows, rng.permutation(labels)) == 0

@@ -358,14 +358,15 @@ def try_likeness(evidence: Evidence, fitter: CrossFitter, choice: Choice) -> Lik
     del rows  # as large as the data
     again = _trial_by_clusters(evidence, fitter, choice, clusters)
     is_lost = again.test.gain < LOST * trial.test.gain and again.against(trial).errors < -CLEAR
-    if again.test.errors >= ONE_ERROR and not (is_lost and copies.may_be):
+    is_there = again.test.errors >= ONE_ERROR
+    if is_there and not is_lost:
         return Likeness()
     text = (
         f"{'Most of the gain is gone' if is_lost else 'The gain is not there'} when like rows are "
         "kept together in the cross-validation: it may rest on rows that resemble each other. Pass "
         "groups that say which rows belong together, or look at a test set."
     )
-    is_copied = is_lost and copies.may_be
+    is_copied = is_lost and (copies.may_be or not is_there)
     return Likeness(Caution("likeness", text, again.test.gain, serious=is_copied), is_copied)
 
 

@@ -7,6 +7,7 @@ that follow each other are alike, blocks repeat, or near rows share the label to
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ _NEAREST = 5  # neighbours that are copies if any are
 _OTHER_LABEL, _OTHER_LABEL_NEAREST = 0.35, 0.4  # of the error rate; without copies about 1
 _MOST_BLOCKS, _CLOSE = 20, 0.5  # of copies, and how close they are beside rows of their class
 _SHORTEST_BLOCK = 10  # rows
+_LEAST_AGAIN, _ROWS_AGAIN = 0.4, 40  # share of rows, and rows: labels of few come again by chance
 
 
 def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
@@ -173,17 +175,30 @@ def repeats_in_blocks(rows: np.ndarray, classes: np.ndarray) -> int:
     and rows one period apart are much closer than others of their class. `rows` are coordinates,
     as `like_rows` gives them.
     """
-    for n_blocks in range(2, _MOST_BLOCKS + 1):
-        period, left = divmod(len(rows), n_blocks)
-        repeats = not left and np.array_equal(classes[period:], classes[:-period])
-        if not repeats or period < _SHORTEST_BLOCK:
-            continue
-        apart = ((rows[period:] - rows[:-period]) ** 2).sum(axis=1).mean()
-        codes = np.unique(classes, return_inverse=True)[1]
-        means = np.zeros((codes.max() + 1, rows.shape[1]))
-        np.add.at(means, codes, rows)
-        means /= np.bincount(codes)[:, None]
-        # Two rows of a class that have nothing else in common are twice their variance apart.
-        if apart < _CLOSE * 2 * ((rows - means[codes]) ** 2).sum(axis=1).mean():
-            return n_blocks
-    return 0
+    _, codes = np.unique(classes, return_inverse=True)
+    period = _period(codes)
+    if not period:
+        return 0
+    means = np.zeros((codes.max() + 1, rows.shape[1]))
+    np.add.at(means, codes, rows)
+    means /= np.bincount(codes)[:, None]
+    # Two rows of a class that have nothing else in common are twice their variance apart.
+    variance = ((rows - means[codes]) ** 2).sum(axis=1).mean()
+    apart = ((rows[period:] - rows[:-period]) ** 2).sum(axis=1).mean()
+    return math.ceil(len(rows) / period) if apart < _CLOSE * 2 * variance else 0
+
+
+def _period(codes: np.ndarray) -> int:
+    """Steps after which all labels come again, the last block whole or not; 0: there are none.
+
+    Sums of squared differences at all steps at once, from the autocorrelation of the codes.
+    """
+    n, x = codes.size, codes.astype(np.float64)
+    size = 2 ** math.ceil(math.log2(2 * n))
+    products = np.fft.irfft(np.abs(np.fft.rfft(x, size)) ** 2, size)[:n]
+    before = np.concatenate([[0.0], np.cumsum(x**2)])  # squares of the first 0 .. n
+    differences = before[n:0:-1] + before[n] - before[:n] - 2 * products
+    shortest = max(_SHORTEST_BLOCK, n // _MOST_BLOCKS)
+    again = max(int(_LEAST_AGAIN * n), min(_ROWS_AGAIN, n // 2))
+    repeats = differences[shortest : n - again + 1] < 0.5  # whole numbers but for rounding
+    return shortest + int(repeats.argmax()) if repeats.any() else 0
