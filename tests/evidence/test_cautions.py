@@ -70,6 +70,15 @@ def left_out(n=100, seed=0):
     return cross_val_predict(shares, x, y, cv=LeaveOneOut(), method="predict_proba"), y
 
 
+def left_out_of_a_line(n=90, seed=0):
+    """One feature, three classes: two thirds of what predictions hold is which row was left out."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    x = rng.normal(size=(n, 1)) + 0.7 * y[:, None]
+    line = LogisticRegression()
+    return cross_val_predict(line, x, y, cv=LeaveOneOut(), method="predict_proba"), y
+
+
 def exchanged(n=600, seed=0):
     """Two of two columns exchanged, one class rare."""
     rng = np.random.default_rng(seed)
@@ -84,6 +93,7 @@ SUSPICIOUS = {
     "one_class": (ONE_CLASS, "All labels are 2: nothing can be learnt"),
     "trained_on": (trained(), "see these rows in training.* All 400 .* not seen"),
     "ranked_backwards": (left_out(), "Every column is lower where its class is"),
+    "told_backwards": (left_out_of_a_line(), r"told from the predictions, .* -0\.[89]. with"),
 }
 
 
@@ -135,6 +145,29 @@ def test_the_columns_that_are_named_are_those_that_changed_places():
 def test_exchanged_columns_of_a_rare_class_are_told():
     fitted = bias().fit(*exchanged())
     assert fitted.verdict_.reason == "suspect_input"
+
+
+@pytest.mark.parametrize("order", [[1, 0, 2], [0, 2, 1], [1, 2, 0]])
+@pytest.mark.parametrize("seed", range(3))
+def test_exchanged_columns_of_rare_classes_among_others_are_told(order, seed):
+    """Decisions are for the frequent class, under whatever name, and show little of the others."""
+    rng = np.random.default_rng(seed)
+    shares = np.array([0.9, 0.05, 0.05])
+    y = rng.choice(3, size=1500, p=shares)
+    logits = rng.normal(size=(1500, 3)) + 2.5 * np.eye(3)[y] + np.log(shares)
+    proba = softmax(2 * logits, axis=1)
+    assert bias().fit(proba, y).verdict_.reason != "suspect_input"
+    assert one(bias().fit(proba[:, order], y), "swapped_columns").value >= 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n", [75, 300])
+def test_few_folds_are_not_taken_for_rows_left_out(n, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    x = rng.normal(size=(n, 1)) + 0.7 * y[:, None]
+    proba = cross_val_predict(LogisticRegression(), x, y, method="predict_proba")
+    assert bias().fit(proba, y).verdict_.reason != "suspect_input"
 
 
 def test_an_honest_forest_is_not_accused():
@@ -405,13 +438,29 @@ def in_blocks(seed=0, n_cases=60, n_copies=5):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_copies_in_blocks_are_no_evidence(seed):
-    proba, y = in_blocks(seed)
-    fitted = Adjuster().fit(proba, y)
+@pytest.mark.parametrize(("n_copies", "n_lacking"), [(5, 0), (5, 17), (2, 11)])
+def test_copies_in_blocks_are_no_evidence(n_copies, n_lacking, seed):
+    """All blocks are whole, or the file ends within the last one."""
+    proba, y = in_blocks(seed, 60 if n_copies > 2 else 300, n_copies)
+    fitted = Adjuster().fit(proba[: len(y) - n_lacking], y[: len(y) - n_lacking])
     assert not fitted.verdict_.adopted
     assert "one block after another" in str(one(fitted, "likeness"))
     if fitted.verdict_.gates.route:  # the evidence itself is fooled
         assert fitted.verdict_.reason == "near_copies"
+
+
+@pytest.mark.parametrize(("seed", "refused"), [(0, True), (3, True), (1, False)])
+def test_a_gain_that_rests_on_pairs_of_near_copies_is_told(seed, refused):
+    """They leave no gap between neighbours. Seed 1: of 22 points 1.7 are left."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(rng.integers(10, size=300), 2)
+    z = 1.5 * rng.normal(size=(300, 10)) + 1.5 * np.eye(10)[y[::2]]
+    proba = softmax(np.repeat(z, 2, axis=0) + 0.3 * rng.normal(size=(600, 10)), axis=1)
+    shuffled = rng.permutation(600)
+    fitted = Adjuster().fit(proba[shuffled], y[shuffled])
+    assert fitted.verdict_.gates.route  # the evidence itself is fooled
+    assert "Most of the gain is gone" in str(one(fitted, "likeness"))
+    assert fitted.verdict_.adopted != refused
 
 
 def test_rows_that_take_few_values_are_no_copies():

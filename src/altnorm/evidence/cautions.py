@@ -18,13 +18,19 @@ MANY_DUPLICATES = 0.05  # share of rows
 CLEAR_FALL = 0.01  # of balanced accuracy
 LOST_RECALL = 0.02  # a class that is recognised less often is lost
 CLEAR_ERRORS = 2.0  # standard errors beyond which a difference is clear
-SWAPPED = 0.5  # recall of a class once its column is put right: far above that of a mistake
+SWAPPED = 0.25  # area under the ROC curve of a class against another; mistakes are nearer to 0.5
 SWAPPED_ROWS = 10  # of such a class at least: a few rows may all be mistaken for one other class
+SWAPPED_ODDS = 0.5  # by which log-odds differ at least: leaving a row out takes less from its class
 MANY_CLASSES = 2000  # beyond which the search for exchanged columns, their cube, takes too long
 BY_CHANCE = 0.001  # probability of so little agreement between unrelated columns
 TRAINED_ROWS = 100  # that a classifier has all right, so that it may have been trained on them
 TRAINED_ERRORS = 5  # that its own confidence expects among them
 FEWEST_RANKED = 5  # rows of a class, and of all others, whose ranks say something
+BACKWARDS = -0.5  # correlation along a direction; honest classifiers are above -0.35
+BACKWARDS_ERRORS = 5.0  # standard errors: there are many directions, and models of few rows err
+SAMPLE_ROWS = 4096  # that show such a correlation
+LOWEST = 0.001  # quantile of log-probabilities that lower ones, and those of zeros, count as
+ROUNDING = 1e-12  # of the largest variance: smaller ones are those of rounding
 FEWEST_EFFECTIVE = 0.1  # share of the rows that weights leave of the evidence
 CUT_ERRORS = 5.0  # standard errors of the rows of unseen classes: their number is skewed
 FADED = 2.33  # standard errors by which the end of a file gains less than its beginning
@@ -68,6 +74,7 @@ def find_suspicion(rows: Labelled) -> Caution | None:
         _cut_by_class,
         _swapped_columns,
         _ranked_backwards,
+        _told_backwards,
         _below_chance,
         _trained_on,
     )
@@ -130,13 +137,12 @@ def _swapped_columns(rows: Labelled) -> Caution | None:
         return None
     table = np.zeros((m, m))
     np.add.at(table, (rows.labels, rows.proba.argmax(axis=1)), rows.weight)
-    true = table.sum(axis=1)
     _, column = linear_sum_assignment(-table)
-    recall = np.divide(table, true[:, None], out=np.zeros((m, m)), where=true[:, None] > 0)
-    now, then = recall.diagonal(), recall[np.arange(m), column]
     enough = np.bincount(rows.labels, minlength=m) >= SWAPPED_ROWS
-    mistaken = (then > SWAPPED) & (now < 1 / m)
-    moved = np.flatnonzero((column != np.arange(m)) & mistaken & enough)
+    moved = np.flatnonzero((column != np.arange(m)) & enough & enough[column])
+    # Decisions show little of rare classes, so one class is compared with the other.
+    area = {j: _area_between(rows, int(j), int(column[j])) for j in moved}
+    moved = np.array([j for j in moved if area[j] < SWAPPED], dtype=int)
     # All columns of an exchange must look exchanged: one class may be mistaken for another.
     moved = moved[np.isin(column[moved], moved)]
     if len(moved) < 2:
@@ -144,10 +150,28 @@ def _swapped_columns(rows: Labelled) -> Caution | None:
     first, other = rows.classes[moved[0]], rows.classes[column[moved[0]]]
     names = f"{first} and {other}" if len(moved) == 2 else f"{first} and {len(moved) - 1} others"
     text = (
-        f"The columns of {names} look exchanged: rows of {first} are predicted to be {other} in "
-        f"{then[moved[0]]:.0%} of cases. Put the columns into the order of the classes."
+        f"The columns of {names} look exchanged: of a row of {first} and one of {other}, that of "
+        f"{other} looks more like {first} in {1 - area[moved[0]]:.0%} of cases. Put the columns "
+        "into the order of the classes."
     )
     return Caution("swapped_columns", text, float(len(moved)), serious=True)
+
+
+def _area_between(rows: Labelled, one: int, other: int) -> float:
+    """Area under the ROC curve of two columns, for rows of their classes; 0.5 for small odds."""
+    inside = np.isin(rows.labels, (one, other))
+    is_one = rows.labels[inside] == one
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.nan_to_num(np.subtract(*np.log(rows.proba[inside][:, [one, other]]).T))
+    difference = np.median(odds[is_one]) - np.median(odds[~is_one])
+    return _area(odds, is_one) if abs(difference) > SWAPPED_ODDS else 0.5
+
+
+def _area(values: np.ndarray, is_positive: np.ndarray) -> float:
+    """Area under the ROC curve, from the ranks of the positive rows."""
+    n = int(is_positive.sum())
+    above = rankdata(values)[is_positive].sum() - n * (n + 1) / 2
+    return float(above / (n * (is_positive.size - n)))
 
 
 def _below_chance(rows: Labelled) -> Caution | None:
@@ -175,7 +199,7 @@ def _ranked_backwards(rows: Labelled) -> Caution | None:
         has_label = rows.labels == column
         n, others = int(has_label.sum()), int((~has_label).sum())
         if min(n, others) >= FEWEST_RANKED:
-            area = float((rankdata(p)[has_label].sum() - n * (n + 1) / 2) / (n * others))
+            area = _area(p, has_label)
             if area >= 0.5:
                 return None
             areas.append(area)
@@ -188,6 +212,48 @@ def _ranked_backwards(rows: Labelled) -> Caution | None:
         "groups of one class, when predicting out of fold."
     )
     return Caution("ranked_backwards", text, max(areas), serious=True)
+
+
+def _told_backwards(rows: Labelled) -> Caution | None:
+    """Labels that run against the log-probabilities in one of their main directions.
+
+    Of few features, or of little that was learnt, most directions hold nothing but what leaving a
+    row out took from its own class. They are small, and a fit makes them large.
+    """
+    if rows.classes.size > MANY_CLASSES:
+        return None
+    step = max(1, len(rows.labels) // SAMPLE_ROWS)
+    proba, labels = rows.proba[::step], rows.labels[::step]
+    correlation = _lowest_correlation(proba, labels)
+    if correlation > BACKWARDS or correlation * math.sqrt(len(labels)) > -BACKWARDS_ERRORS:
+        return None
+    text = (
+        "Labels can be told from the predictions, backwards: a weighted sum of log-probabilities "
+        f"has a correlation of {correlation:.2f} with the same sum of the labels. Do not leave out "
+        "single rows, or groups of one class, when predicting out of fold; take few folds, such as "
+        "cv=5."
+    )
+    return Caution("told_backwards", text, correlation, serious=True)
+
+
+def _lowest_correlation(proba: np.ndarray, labels: np.ndarray) -> float:
+    """The lowest correlation of log-probabilities and labels along a principal direction."""
+    with np.errstate(divide="ignore"):
+        log_p = np.log(proba)
+    log_p = np.maximum(log_p, np.quantile(log_p[np.isfinite(log_p)], LOWEST))
+    x, y = (_centred(each) for each in (log_p, np.eye(proba.shape[1])[labels]))
+    variance, directions = np.linalg.eigh(x.T @ x)
+    directions = directions[:, variance > ROUNDING * variance[-1]]
+    x, y = x @ directions, y @ directions
+    size = np.linalg.norm(x, axis=0) * np.linalg.norm(y, axis=0)
+    correlation = np.divide((x * y).sum(axis=0), size, out=np.zeros(len(size)), where=size > 0)
+    return float(correlation.min(initial=0.0))
+
+
+def _centred(x: np.ndarray) -> np.ndarray:
+    """Without the mean of each row and column."""
+    x = x - x.mean(axis=1, keepdims=True)
+    return np.asarray(x - x.mean(axis=0))
 
 
 def _trained_on(rows: Labelled) -> Caution | None:
