@@ -172,3 +172,12 @@ def test_batch_calibration_divides_by_the_mean(proba, gamma):
 def test_a_class_that_is_never_predicted_counts_half_the_rarest():
     prior = BatchCalibration().fit([[0.8, 0.2, 0.0]]).contextual_prior_
     np.testing.assert_allclose(prior, np.array([8, 2, 1]) / 11, atol=EXACT)
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, BiasCorrectedTemperature])
+def test_rows_of_zeros_and_ones_that_are_all_right_say_nothing_of_a_temperature(kind):
+    """As trees without a limit are on rows of their training; new rows are less sure."""
+    codes = np.arange(60) % 3
+    scaling = kind().fit(np.eye(3)[codes], codes)
+    assert scaling.temperature_ == 1
+    np.testing.assert_allclose(scaling.transform([[0.5, 0.3, 0.2]]), [[0.5, 0.3, 0.2]])

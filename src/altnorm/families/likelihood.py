@@ -185,6 +185,8 @@ def _newton_slope(loss: Likelihood, shrink: float, enough: float) -> float | Non
     at, (low, high) = 0.0, np.log(SLOPES)
     for _ in range(_MOST_STEPS):
         rise, bend = _slope_derivatives(at, loss, shrink)
+        if not rise:  # also where rows of 0 and 1 are all right, and every slope is as good
+            return float(np.exp(at))
         # By no more than a factor of e: far from the optimum the curvature says little.
         step = min(max(rise / bend, -1.0), 1.0) if bend > 0 else math.copysign(1.0, rise)
         at -= step
