@@ -139,7 +139,7 @@ def test_decisions_without_evidence_are_applied_on_request():
 def test_the_columns_that_are_named_are_those_that_changed_places():
     proba, y = in_order([3, 2, 1, 0])
     text = str(one(bias().fit(proba, NAMES[y]), "swapped_columns"))
-    assert re.search("^The columns of (.*) and 3 others .* rows of \\1 are predicted to be", text)
+    assert re.search("^The columns of (.*) and 3 others .* of a row of \\1 and one of", text)
 
 
 def test_exchanged_columns_of_a_rare_class_are_told():

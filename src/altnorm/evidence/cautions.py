@@ -223,9 +223,8 @@ def _told_backwards(rows: Labelled) -> Caution | None:
     if rows.classes.size > MANY_CLASSES:
         return None
     step = max(1, len(rows.labels) // SAMPLE_ROWS)
-    proba, labels = rows.proba[::step], rows.labels[::step]
-    correlation = _lowest_correlation(proba, labels)
-    if correlation > BACKWARDS or correlation * math.sqrt(len(labels)) > -BACKWARDS_ERRORS:
+    correlation, errors = _lowest_correlation(rows.proba[::step], rows.labels[::step])
+    if correlation > BACKWARDS or errors > -BACKWARDS_ERRORS:
         return None
     text = (
         "Labels can be told from the predictions, backwards: a weighted sum of log-probabilities "
@@ -236,18 +235,25 @@ def _told_backwards(rows: Labelled) -> Caution | None:
     return Caution("told_backwards", text, correlation, serious=True)
 
 
-def _lowest_correlation(proba: np.ndarray, labels: np.ndarray) -> float:
-    """The lowest correlation of log-probabilities and labels along a principal direction."""
+def _lowest_correlation(proba: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """The lowest correlation of log-probabilities and labels along a principal direction.
+
+    Also in standard errors, which few rows of rare classes cannot make many.
+    """
     with np.errstate(divide="ignore"):
         log_p = np.log(proba)
     log_p = np.maximum(log_p, np.quantile(log_p[np.isfinite(log_p)], LOWEST))
     x, y = (_centred(each) for each in (log_p, np.eye(proba.shape[1])[labels]))
     variance, directions = np.linalg.eigh(x.T @ x)
     directions = directions[:, variance > ROUNDING * variance[-1]]
+    if not directions.size:
+        return 0.0, 0.0
     x, y = x @ directions, y @ directions
-    size = np.linalg.norm(x, axis=0) * np.linalg.norm(y, axis=0)
-    correlation = np.divide((x * y).sum(axis=0), size, out=np.zeros(len(size)), where=size > 0)
-    return float(correlation.min(initial=0.0))
+    products, size = x * y, np.linalg.norm(x, axis=0) * np.linalg.norm(y, axis=0)
+    correlation = np.divide(products.sum(axis=0), size, out=np.zeros(len(size)), where=size > 0)
+    lowest = int(correlation.argmin())
+    error = float(np.linalg.norm(products[:, lowest]))
+    return float(correlation[lowest]), float(products[:, lowest].sum()) / error if error else 0.0
 
 
 def _centred(x: np.ndarray) -> np.ndarray:
