@@ -27,6 +27,7 @@ TRAINED_ROWS = 100  # that a classifier has all right, so that it may have been 
 TRAINED_ERRORS = 5  # that its own confidence expects among them
 FEWEST_RANKED = 5  # rows of a class, and of all others, whose ranks say something
 BACKWARDS = -0.5  # correlation along a direction; honest classifiers are above -0.35
+MANY_LEFT_OUT = 200  # classes: of more nobody leaves out single rows, and directions take seconds
 BACKWARDS_ERRORS = 5.0  # standard errors: there are many directions, and models of few rows err
 SAMPLE_ROWS = 4096  # that show such a correlation
 LOWEST = 0.001  # quantile of log-probabilities that lower ones, and those of zeros, count as
@@ -220,7 +221,7 @@ def _told_backwards(rows: Labelled) -> Caution | None:
     Of few features, or of little that was learnt, most directions hold nothing but what leaving a
     row out took from its own class. They are small, and a fit makes them large.
     """
-    if rows.classes.size > MANY_CLASSES:
+    if rows.classes.size > MANY_LEFT_OUT:
         return None
     step = max(1, len(rows.labels) // SAMPLE_ROWS)
     correlation, errors = _lowest_correlation(rows.proba[::step], rows.labels[::step])
