@@ -152,10 +152,8 @@ def class_columns(
     candidates = _candidates(table, layout, named)
     if classes is None:
         if len(candidates) < 2:
-            remedy = (
-                "Class columns hold numbers with a decimal point or, with --prefix, have names "
-            )
-            remedy += "that start with it."
+            remedy = "Class columns hold numbers with a decimal point or, with --prefix, "
+            remedy += "have names that start with it."
             if candidates:
                 first = shown(candidates[0])
                 remedy += f" If '{first}' is the probability of one of two classes, write 1 minus "
