@@ -19,6 +19,7 @@ from altnorm.adjuster.choice import Evidence, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.adjuster.validation import read_validation
 from altnorm.estimator.reading import read_training
+from altnorm.evidence.likeness import Copies
 from altnorm.evidence.paired import paired_test
 from altnorm.families import LabelwiseScaling
 from altnorm.families.scores import fit_tempering
@@ -481,20 +482,45 @@ def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
     assert evidence._worst_row(rows) == pytest.approx((10 - 4) / 400)
 
 
-@pytest.mark.parametrize(("share", "refused"), [(0.0, True), (0.8, False)])
-def test_a_gain_that_goes_where_like_rows_are_kept_together(monkeypatch, share, refused):
-    """Where most of it clearly goes nothing is applied; a gain that is merely unclear is told."""
+@pytest.mark.parametrize(
+    ("kept", "may_be_copies", "told", "adopted"),
+    [
+        (0.0, False, True, False),
+        (0.0, True, True, False),
+        (0.4, False, True, True),
+        (0.4, True, True, False),
+        (0.8, True, False, True),
+    ],
+)
+def test_a_gain_that_goes_where_like_rows_are_kept_together_is_told(
+    monkeypatch, kept, may_be_copies, told, adopted
+):
+    """Nothing is applied where it goes, or where most of it does and rows look like copies."""
 
-    def less(evidence, fitter, first, clusters):
-        test = first.trial.test._replace(gain=share * first.trial.test.gain, p_value=0.9)
-        return replace(first.trial, rows=share * first.trial.rows, test=test)
+    def keep_some(evidence, fitter, chosen, clusters):
+        is_kept = np.random.default_rng(0).random(600) < kept
+        codes = np.where(is_kept, chosen.trial.codes, evidence.before)
+        return evidence.compare(codes, (evidence.before, codes))
 
     proba, y = planted(600)
-    monkeypatch.setattr(choice, "_trial_by_clusters", less)
+    monkeypatch.setattr(choice, "_trial_by_clusters", keep_some)
+    monkeypatch.setattr(choice, "look_for_copies", lambda *_: Copies(1, may_be_copies))
     verdict = Adjuster(("bias",)).fit(proba, y).verdict_
+    cautions = [each for each in verdict.cautions if each.code == "likeness"]
+    assert [each.serious for each in cautions] == ([not adopted] if told else [])
+    assert verdict.adopted == adopted
+
+
+def test_a_gain_that_is_unclear_where_like_rows_are_kept_together_is_told(monkeypatch):
+    def blur(evidence, fitter, chosen, clusters):
+        test = chosen.trial.test._replace(gain=0.8 * chosen.trial.test.gain, p_value=0.9)
+        return replace(chosen.trial, rows=0.8 * chosen.trial.rows, test=test)
+
+    monkeypatch.setattr(choice, "_trial_by_clusters", blur)
+    verdict = Adjuster(("bias",)).fit(*planted(600)).verdict_
     (caution,) = (each for each in verdict.cautions if each.code == "likeness")
-    assert caution.serious == refused
-    assert verdict.adopted != refused
+    assert verdict.adopted
+    assert not caution.serious
 
 
 # The candidate, and the mixture.
