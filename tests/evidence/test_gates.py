@@ -74,9 +74,5 @@ def test_a_route_is_named_once():
     assert [row[0] for row in gates.rows()] == ["", "always", "either", "or all of", ""]
 
 
-def test_a_gain_of_rounding_errors_is_none():
-    assert Gates([Gate("rise", False, -3.5e-18, 0.0)]).rows()[1][3] == "0"
-
-
 def test_without_gates_nothing_had_to_hold():
     assert str(Gates()) == Gates().to_html() == "Nothing had to hold."

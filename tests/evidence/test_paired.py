@@ -169,6 +169,12 @@ def test_one_more_row_at_its_worst_counts_in_the_error_of_groups():
     assert careful.ci_high - careful.gain == pytest.approx(half)
 
 
+def test_a_gain_of_rounding_errors_is_none():
+    rows = np.tile([0.1, 0.2, -0.3], 50)
+    assert rows.sum() != 0
+    assert paired_test(rows, ones(rows)).gain == 0
+
+
 def test_nothing_changed_or_nothing_known():
     nothing = paired_test(np.zeros(10), np.ones(10))
     assert (nothing.gain, nothing.p_value, nothing.ci_low, nothing.ci_high) == (0, 1, 0, 0)

@@ -19,7 +19,6 @@ GATES = {  # what each of them asks for
 _ROUTES = {"": "always", "score": "either", "log_loss": "or all of"}
 _TESTS = ("score", "log_loss", "changed_rows")  # whose number is a one-sided p-value
 _WITHOUT_NUMBER = ("input", "likeness")
-ROUNDING = 1e-12  # of a gain that is none
 
 
 @storable
@@ -102,8 +101,7 @@ class Gates(tuple[Gate, ...]):
             start = _ROUTES[gate.route] if gate.route != before else ""
             held = "yes" if gate.held else "no"
             tiny = gate.name in _TESTS and gate.value < 0.001 <= gate.limit
-            none = gate.name == "rise" and abs(gate.value) < ROUNDING
-            value = "< 0.001" if tiny else f"{0.0 if none else gate.value:.3g}"
+            value = "< 0.001" if tiny else f"{gate.value:.3g}"
             needed = f"one-sided p < {gate.limit:.3g}" if gate.name in _TESTS else "> 0"
             numbers = ("", "") if gate.name in _WITHOUT_NUMBER else (value, needed)
             lines.append((start, gate.text, held, *numbers))

@@ -25,6 +25,7 @@ from scipy.stats import norm, t
 from altnorm.evidence.scores import Score
 
 CONFIDENCE = 0.95  # level of the intervals
+ROUNDING = 1e-12  # of what rows add and cost in all: a smaller gain is none
 _STEP = 1e-4  # of numerical derivatives, relative
 _CHUNK = 256  # derivatives taken at once
 
@@ -107,6 +108,8 @@ def paired_test(
     """
     used = weight > 0
     gain, n = float(rows.sum()), int(used.sum())
+    if abs(gain) < ROUNDING * float(np.abs(rows).sum()):
+        gain = 0.0
     if not np.count_nonzero(rows) or n < 2:
         return Paired(gain, 1.0, min(gain, 0.0), max(gain, 0.0), 0.0)
     errors = [_row_error(rows, n, worst)]
