@@ -42,18 +42,17 @@ from altnorm.estimator.drift import Drift, count_usage
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.estimator.reading import read_input, read_on_host, read_training, require_labels
 from altnorm.evidence.cautions import (
-    Labelled,
     duplicates,
     fading_gain,
     find_cautions,
-    find_suspicion,
-    sketch_rows,
     too_few_rows,
     unlike_labelled,
 )
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.gates import Gate
 from altnorm.evidence.promise import coverage, make_promise
+from altnorm.evidence.seen import sketch_rows
+from altnorm.evidence.suspicion import Labelled, find_suspicion
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import (
     BiasCorrectedTemperature,

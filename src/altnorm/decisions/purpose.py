@@ -13,9 +13,10 @@ from altnorm._base.validation import check_unmasked
 from altnorm.decisions.decision import HALF, Decision
 from altnorm.decisions.weights import balancing_weights, fit_weights
 from altnorm.estimator.kinds import LabelKind, kind_of
-from altnorm.evidence.cautions import Labelled, hurt_classes
+from altnorm.evidence.cautions import hurt_classes
 from altnorm.evidence.paired import derivative
 from altnorm.evidence.scores import Score, cost_score, resolve_scoring
+from altnorm.evidence.suspicion import Labelled
 from altnorm.evidence.verdict import Caution
 from altnorm.families.thresholds import common_threshold, rows_threshold, shrunk_thresholds
 

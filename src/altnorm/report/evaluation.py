@@ -21,10 +21,11 @@ from altnorm.estimator.drift import Drift
 from altnorm.estimator.explanation import Explanation
 from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
 from altnorm.estimator.reading import read_on_host
-from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import number_groups
 from altnorm.evidence.promise import Kept, check_promise
 from altnorm.evidence.scores import resolve_scoring
+from altnorm.evidence.seen import share_seen
+from altnorm.evidence.suspicion import Labelled
 from altnorm.evidence.verdict import SIGNIFICANCE, Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
 from altnorm.report.measures import Reliability, class_changes, reliability

@@ -1,0 +1,231 @@
+"""Input that looks wrong is refused, and honest input is not."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+
+from altnorm import Adjuster
+from tests.problems import calibrated, planted
+from tests.verdicts import NAMES, bias, codes, one
+
+
+def sure(n=600, seed=0):
+    """Four classes that are told apart well."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    return softmax(1.5 * (rng.normal(size=(n, 4)) + 2.5 * np.eye(4)[y]), axis=1), y
+
+
+def in_order(columns):
+    proba, y = sure()
+    return proba[:, columns], y
+
+
+def trained(seed=0, n=400):
+    """A forest, on the rows that it was fitted to."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    x = rng.normal(size=(n, 6)) + np.eye(4, 6)[y]
+    return RandomForestClassifier(50, random_state=seed).fit(x, y).predict_proba(x), y
+
+
+def left_out(n=100, seed=0):
+    """A classifier that learns class shares only, each row left out in turn."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(n, 5)), rng.choice(4, n, p=[0.3, 0.3, 0.2, 0.2])
+    shares = LogisticRegression(C=1e-3)
+    return cross_val_predict(shares, x, y, cv=LeaveOneOut(), method="predict_proba"), y
+
+
+def left_out_of_a_line(n=90, seed=0):
+    """One feature, three classes: two thirds of what predictions hold is which row was left out."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    x = rng.normal(size=(n, 1)) + 0.7 * y[:, None]
+    line = LogisticRegression()
+    return cross_val_predict(line, x, y, cv=LeaveOneOut(), method="predict_proba"), y
+
+
+def exchanged(n=600, seed=0):
+    """Two of two columns exchanged, one class rare."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.05).astype(int)
+    p = expit(-3 + 3 * y + rng.normal(size=n))
+    return np.column_stack([p, 1 - p]), y
+
+
+ONE_CLASS = planted(400)[0], np.full(400, 2)
+SUSPICIOUS = {
+    "swapped_columns": (in_order([1, 0, 2, 3]), "columns of ant and bee look exchanged"),
+    "one_class": (ONE_CLASS, "All labels are 2: nothing can be learnt"),
+    "trained_on": (trained(), "see these rows in training.* All 400 .* not seen"),
+    "ranked_backwards": (left_out(), "Every column is lower where its class is"),
+    "told_backwards": (left_out_of_a_line(), r"told from the predictions, .* -0\.[89]. with"),
+}
+
+
+@pytest.mark.parametrize("code", SUSPICIOUS)
+def test_input_that_is_probably_wrong_is_not_used(code):
+    (proba, y), message = SUSPICIOUS[code]
+    labels = y if code == "one_class" else NAMES[y]  # a single label does not name four columns
+    fitted = bias().fit(proba, labels)
+    caution = one(fitted, code)
+    assert caution.serious
+    assert re.search(message, str(caution))
+    assert not fitted.verdict_.adopted
+    assert fitted.verdict_.reason == "suspect_input"
+    assert "the input is probably wrong" in str(fitted.verdict_)
+    assert str(caution).rstrip(".")[1:] in str(fitted.verdict_)
+    np.testing.assert_array_equal(fitted.transform(proba), proba)
+    np.testing.assert_array_equal(fitted.predict(proba), fitted.classes_[proba.argmax(axis=1)])
+    insisted = bias(insist=True).fit(proba, labels)
+    assert insisted.verdict_.reason == "suspect_input"  # it goes on saying so
+    assert not insisted.verdict_
+    assert not np.array_equal(insisted.transform(proba), proba)
+
+
+def test_rows_seen_in_training_are_recognised_whatever_their_number():
+    for n in (400, 407, 414, 442):  # all but the first times 1/n add up to just below 1
+        assert "trained_on" in codes(bias().fit(*trained(n=n)))
+
+
+def test_decisions_without_evidence_are_applied_on_request():
+    proba, y = calibrated(300, 1)
+    careful, insisted = (Adjuster(insist=insist).fit(proba, y) for insist in (False, True))
+    assert careful.verdict_.gates == insisted.verdict_.gates
+    assert not careful.verdict_.adopted
+    assert not insisted.verdict_.adopted
+    assert insisted.verdict_.insisted
+    assert not careful.verdict_.insisted
+    assert "applied all the same, because of insist=True" in str(insisted.verdict_)
+    assert "your decisions stay as they were" in str(careful.verdict_)
+    np.testing.assert_array_equal(careful.predict(proba), proba.argmax(axis=1))
+    assert not np.array_equal(insisted.predict(proba), proba.argmax(axis=1))
+
+
+def test_the_columns_that_are_named_are_those_that_changed_places():
+    proba, y = in_order([3, 2, 1, 0])
+    text = str(one(bias().fit(proba, NAMES[y]), "swapped_columns"))
+    assert re.search("^The columns of (.*) and 3 others .* of a row of \\1 and one of", text)
+
+
+def test_exchanged_columns_of_a_rare_class_are_told():
+    fitted = bias().fit(*exchanged())
+    assert fitted.verdict_.reason == "suspect_input"
+
+
+@pytest.mark.parametrize("order", [[1, 0, 2], [0, 2, 1], [1, 2, 0]])
+@pytest.mark.parametrize("seed", range(3))
+def test_exchanged_columns_of_rare_classes_among_others_are_told(order, seed):
+    """Decisions are for the frequent class, under whatever name, and show little of the others."""
+    rng = np.random.default_rng(seed)
+    shares = np.array([0.9, 0.05, 0.05])
+    y = rng.choice(3, size=1500, p=shares)
+    logits = rng.normal(size=(1500, 3)) + 2.5 * np.eye(3)[y] + np.log(shares)
+    proba = softmax(2 * logits, axis=1)
+    assert bias().fit(proba, y).verdict_.reason != "suspect_input"
+    assert one(bias().fit(proba[:, order], y), "swapped_columns").value >= 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n", [75, 300])
+def test_few_folds_are_not_taken_for_rows_left_out(n, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    x = rng.normal(size=(n, 1)) + 0.7 * y[:, None]
+    proba = cross_val_predict(LogisticRegression(), x, y, method="predict_proba")
+    assert bias().fit(proba, y).verdict_.reason != "suspect_input"
+
+
+def test_an_honest_forest_is_not_accused():
+    """Right nearly always, and not sure of itself: as forests are on rows they have not seen."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=1000)
+    x = rng.normal(size=(1000, 20)) + 4 * np.eye(4, 20)[y]
+    forest = RandomForestClassifier(50, max_features=2, random_state=0).fit(x[:500], y[:500])
+    proba = forest.predict_proba(x[500:])
+    assert 0.95 < (proba.argmax(axis=1) == y[500:]).mean() < 1
+    assert proba.max(axis=1).mean() < 0.85
+    fitted = Adjuster().fit(proba, y[500:])
+    assert fitted.verdict_.reason != "suspect_input"
+    assert fitted.calibration_.gain > 0.05
+
+
+def test_all_columns_in_another_order_are_told():
+    assert one(bias().fit(*in_order([3, 2, 1, 0])), "swapped_columns").value == 4
+
+
+@pytest.mark.parametrize("make", [planted, calibrated, sure])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_ordinary_input_is_not_suspected(make, seed):
+    assert bias().fit(*make(300, seed)).verdict_.reason != "suspect_input"
+
+
+@pytest.mark.parametrize("in_order", [np.arange(4), [2, 0, 3, 1]])
+def test_the_beginning_of_a_file_sorted_by_class_is_refused(in_order):
+    """A correction would take the other classes for ones that do not occur."""
+    proba, y = planted(600)
+    place = np.argsort(np.argsort(in_order)[y], kind="stable")
+    cut = place[:250]
+    fitted = bias().fit(proba[cut], y[cut], classes=range(4))
+    assert one(fitted, "cut_by_class").value == 4 - np.unique(y[cut]).size > 0
+    assert fitted.verdict_.reason == "suspect_input"
+    np.testing.assert_array_equal(fitted.transform(proba), proba)
+    assert bias(insist=True).fit(proba[cut], y[cut], classes=range(4)).verdict_.insisted
+
+
+@pytest.mark.parametrize(("n", "n_cut"), [(60, None), (150, None), (2400, 1200)])
+def test_a_sample_in_the_order_of_classes_may_lack_some_of_many(n, n_cut):
+    rng = np.random.default_rng(0)
+    y = np.sort(rng.integers(60, size=n))
+    proba = softmax(3 * np.eye(60)[y] + rng.normal(size=(n, 60)), axis=1)
+    assert 0 < np.unique(y[:n_cut]).size < 60
+    fitted = bias(cv=2).fit(proba[:n_cut], y[:n_cut], classes=range(60))
+    assert ("cut_by_class" in codes(fitted)) == (n_cut is not None)
+
+
+def test_predictions_that_expect_too_much_of_rare_classes_are_no_cut():
+    """A forest names classes that the sample lacks far more often than they occur."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(6), [130, 90, 50, 3, 7, 20])  # and two classes lack
+    logits = 2 * np.eye(8)[y] + rng.normal(size=(300, 8)) + 1.5 * (np.arange(8) > 3)
+    fitted = bias().fit(softmax(logits, axis=1), y, classes=range(8))
+    assert fitted.verdict_.reason != "suspect_input"
+
+
+def test_sorted_rows_of_all_classes_and_mixed_ones_of_some_are_not_suspected():
+    proba, y = planted(600)
+    by_class, of_two = np.argsort(y, kind="stable"), np.flatnonzero(y < 2)
+    for rows in (by_class, of_two, np.append(by_class[:250], by_class[0])):
+        fitted = bias().fit(proba[rows], y[rows], classes=range(4))
+        assert "cut_by_class" not in codes(fitted)
+
+
+@pytest.mark.parametrize(("n", "suspected"), [(8, False), (60, True)])
+def test_few_rows_are_sorted_by_chance(n, suspected):
+    proba, y = planted(600)
+    first, second = (np.flatnonzero(y == j)[: n // 2] for j in (0, 1))
+    rows = np.append(first, second)
+    fitted = bias(cv=2).fit(proba[rows], y[rows], classes=range(4))
+    assert ("cut_by_class" in codes(fitted)) == suspected
+
+
+def test_one_class_that_is_taken_for_another_is_a_mistake_and_no_exchange():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=600)
+    seen = np.where((y == 2) & (rng.random(600) < 0.9), 1, y)
+    proba = softmax(rng.normal(size=(600, 4)) + 3 * np.eye(4)[seen], axis=1)
+    assert "swapped_columns" not in codes(bias().fit(proba, y))
+
+
+@pytest.mark.parametrize(("n", "exchanged"), [(9, False), (12, True)])
+def test_a_few_rows_of_two_classes_may_all_be_taken_for_each_other(n, exchanged):
+    proba, y = in_order([1, 0, 2, 3])
+    few = [np.flatnonzero(y == j)[:n] for j in (0, 1)]
+    rows = np.sort(np.concatenate([*few, np.flatnonzero(y > 1)]))
+    assert ("swapped_columns" in codes(bias().fit(proba[rows], y[rows]))) == exchanged
