@@ -353,20 +353,21 @@ def try_likeness(evidence: Evidence, fitter: CrossFitter, choice: Choice) -> Lik
         return Likeness(Caution("likeness", text, float(n_copies), serious=True), is_copied=True)
     if not trial.accepted:
         return Likeness()
-    size = int(np.clip(n_rows / (CLASS_PARTS * n_classes), CLUSTER_ROWS, MOST_CLUSTER_ROWS))
-    clusters = like_clusters(rows, n_folds, size)
+    size = n_rows / (CLASS_PARTS * n_classes)
+    clusters = like_clusters(rows, n_folds, int(np.clip(size, CLUSTER_ROWS, MOST_CLUSTER_ROWS)))
     del rows  # as large as the data
     again = _trial_by_clusters(evidence, fitter, choice, clusters)
     is_lost = again.test.gain < LOST * trial.test.gain and again.against(trial).errors < -CLEAR
-    is_there = again.test.errors >= ONE_ERROR
-    if is_there and not is_lost:
+    if again.test.errors >= ONE_ERROR and not is_lost:
         return Likeness()
     text = (
         f"{'Most of the gain is gone' if is_lost else 'The gain is not there'} when like rows are "
         "kept together in the cross-validation: it may rest on rows that resemble each other. Pass "
         "groups that say which rows belong together, or look at a test set."
     )
-    is_copied = is_lost and (copies.may_be or not is_there)
+    # Larger clusters leave out whole classes, and a gain may go for that reason.
+    is_unproved = size >= CLUSTER_ROWS and not again.accepted
+    is_copied = is_lost and (copies.may_be or is_unproved)
     return Likeness(Caution("likeness", text, again.test.gain, serious=is_copied), is_copied)
 
 
