@@ -86,6 +86,7 @@ NOTHING = (
     Case(World("one large group", n_classes=6, speakers=11, tell_groups=True), 660),
     Case(World("40 speakers in a row", n_classes=6, speakers=40), 2000),
     Case(World("leave-one-out", n_classes=3, related=False, left_out=True), 100),
+    Case(World("leave-one-out, one feature", n_classes=3, left_out=True), 90),
 )
 """Decisions are the best already, and the purpose is accuracy."""
 
@@ -121,6 +122,8 @@ TOLD = (
          told=("likeness", "duplicates")),
     Case(World("100 cases, 12 copies that differ more", n_classes=6, group_size=12, within=0.5,
                order="random"), 1200, told=("likeness", "duplicates")),
+    Case(World("300 cases, 2 copies that differ more", group_size=2, within=0.3, order="random"),
+         600, told=("likeness", "duplicates")),
     Case(World("100 cases, copies in 5 blocks", n_classes=6, group_size=5, order="blocks"), 500,
          told=("likeness",)),
     Case(World("groups of 5, not passed", group_size=5), 600,

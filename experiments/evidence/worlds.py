@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from experiments.evidence.truth import best_factor
 
@@ -27,6 +29,7 @@ LARGE, SMALL = 600, 6  # rows of the large group, and of each small one
 COMMON = -1.5  # mean log-odds of a label, where a row has several
 N_MANY = 200_000  # rows that the best threshold of an F-score is found on
 JITTER = 1e-3  # standard deviation of logits that are nearly equal
+STEP = 0.7  # standard deviations between the means of classes along a line
 
 Fault = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -67,7 +70,8 @@ class World:
     kept : int
         Number of largest probabilities that are kept, the others being 0; 0 keeps all.
     left_out : bool
-        Whether a row's prediction is the class shares of all other rows (leave-one-out).
+        Whether a row is predicted by a fit to all other rows (leave-one-out): of one feature or,
+        where labels are not related, of nothing but the class shares.
     group_size : int
         Rows that share a label and, nearly, the prediction.
     within : float
@@ -144,6 +148,8 @@ def draw_data(world: World, n: int, rng: np.random.Generator, *, n_fresh: int) -
     """Draw validation rows with labels, and fresh rows."""
     if world.speakers:
         return _draw_speaker_data(world, n, rng, n_fresh)
+    if world.left_out and world.related:
+        return _draw_left_out_of_a_line(world, n, rng, n_fresh)
     if world.several:
         rows, fresh = (_draw_several(world, size, rng) for size in (n, n_fresh))
         return Data(rows.proba, (rng.random(rows.truth.shape) < rows.truth) * 1, None, None, fresh)
@@ -268,6 +274,16 @@ def _leave_one_out(y: np.ndarray, n_classes: int, rng: np.random.Generator) -> n
     """Class shares of all other rows: a classifier that has learnt nothing else."""
     counts = np.bincount(y, minlength=n_classes) + 1 - np.eye(n_classes)[y]
     return softmax(np.log(counts) + JITTER * rng.normal(size=counts.shape), axis=1)
+
+
+def _draw_left_out_of_a_line(world: World, n: int, rng: np.random.Generator, n_fresh: int) -> Data:
+    """Classes along one feature, normal with the same variance, and logistic regression."""
+    means, line = STEP * np.arange(world.n_classes), LogisticRegression()
+    y, more = (rng.integers(world.n_classes, size=size) for size in (n, n_fresh))
+    x, fresh = (means[labels][:, None] + rng.normal(size=(labels.size, 1)) for labels in (y, more))
+    left_out = cross_val_predict(line, x, y, cv=LeaveOneOut(), method="predict_proba")
+    truth, proba = softmax(-((fresh - means) ** 2) / 2, axis=1), line.fit(x, y).predict_proba(fresh)
+    return Data(left_out, y, None, None, Rows(proba, truth, truth))
 
 
 def _draw_log_odds(world: World, n: int, rng: np.random.Generator) -> np.ndarray:
