@@ -1,19 +1,17 @@
 """The rules that decide: each gate at its border, and no row judged by a label of its own fold."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq, minimize
-from scipy.special import log_softmax, softmax
+from scipy.optimize import brentq
+from scipy.special import softmax
 from scipy.stats import t
 from sklearn.metrics import cohen_kappa_score, log_loss, make_scorer
 
 from altnorm import Adjuster
 from altnorm.adjuster import choice
 from altnorm.adjuster.alternating_paths import Setting
-from altnorm.adjuster.baseline import as_if_right
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
 from altnorm.adjuster.choice import Evidence, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
@@ -22,19 +20,12 @@ from altnorm.estimator.reading import read_training
 from altnorm.evidence.likeness import Copies
 from altnorm.evidence.paired import paired_test
 from altnorm.families import LabelwiseScaling
-from altnorm.families.scores import fit_tempering
 from tests.problems import MODES, calibrated, planted, planted_labels
+from tests.validation import read
 
 PURPOSES = [{}, {"scoring": "balanced_accuracy"}, {"scoring": "f1_macro"}, {"costs": 1 - np.eye(4)}]
 FAMILIES = ("alternating", "bias", "matrix", "curves")
 FOLDS = np.arange(300) * 5 // 300
-
-
-def read(proba, y, **settings):
-    adjuster = Adjuster(**settings)
-    training = read_training(adjuster, proba, y, None, None, gaps=True)
-    adjuster.classes_ = training.classes
-    return read_validation(adjuster, training, None)
 
 
 # Folds are never judged by their own labels.
@@ -302,176 +293,6 @@ def test_many_cheap_gains_are_no_evidence_beside_a_rare_loss(cost, adopted):
     trial = evidence.compare(after, (before, after))
     assert trial.test.gain == pytest.approx(100 / 600)
     assert trial.accepted == adopted
-
-
-# What the log loss is compared with, for goals that weigh classes.
-
-
-def trained_for(weights, n=4000):
-    """Rows of a classifier that was trained so that its most probable class is right."""
-    proba, y = calibrated(n, len(weights))
-    skewed = (proba * weights) ** 1.5
-    return proba, skewed / skewed.sum(axis=1, keepdims=True), y
-
-
-def as_if_right_by_search(log_p, y, weight, folds, class_weights, is_known):
-    """The same by its definition, from a search without derivatives."""
-    out = np.empty(len(y))
-    for k, told in enumerate(class_weights):
-        inside, tilt = folds == k, np.log(told.max() / told)
-        tempering = fit_tempering(log_p[~inside], y[~inside], weight[~inside])
-        x = tempering.logs(log_p)
-
-        def of_labels(log_slope, share, x=x, tilt=tilt):
-            return log_softmax(np.exp(log_slope) * x + share * tilt, axis=1)[np.arange(len(y)), y]
-
-        def loss(at, inside=inside, of_labels=of_labels):
-            log_slope, share = at[0], 1.0 if is_known else at[1]
-            return 2 * log_slope**2 - (weight * of_labels(log_slope, share))[~inside].sum()
-
-        most = 30 / max(tilt.max(), 1)
-        bounds = [(-6.9, 6.9), (0, most)]
-        starts = itertools.product([-1.5, 0, 1.5], [0, 0.2 * most])
-        tries = [minimize(loss, at, bounds=bounds, method="Nelder-Mead") for at in starts]
-        best = min(tries, key=lambda each: each.fun).x
-        out[inside] = of_labels(best[0], 1.0 if is_known else best[1])[inside]
-    return out
-
-
-@pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize(("n", "m"), [(40, 2), (150, 4)])
-@pytest.mark.parametrize("kind", ["usual", "useless", "zeros", "other way"])
-def test_the_baseline_is_what_a_search_finds(kind, n, m, is_known):
-    rng = np.random.default_rng(n)
-    y, told = rng.integers(m, size=n), np.exp(rng.normal(size=(5, m)))
-    proba = softmax(rng.normal(size=(n, m)) + (kind != "useless") * np.eye(m)[y], axis=1)
-    if kind == "zeros":
-        proba = np.where(proba < 0.15, 0, proba)
-    if kind == "other way":  # labels ask for less than no such weights
-        proba = proba / told[0]
-    proba /= proba.sum(axis=1, keepdims=True)
-    weight, folds = rng.exponential(size=n), rng.permutation(n) % 5
-    with np.errstate(divide="ignore"):
-        log_p = np.log(proba)
-    found = as_if_right(log_p, y, weight, folds, list(told), is_known=is_known)
-    expected = as_if_right_by_search(log_p, y, weight, folds, list(told), is_known)
-    np.testing.assert_allclose(found, expected, atol=5e-3)
-
-
-def test_the_scale_of_class_weights_says_nothing():
-    weights = np.array([1.0, 3.0, 9.0])
-    _, skewed, y = trained_for(weights, 300)
-    some = np.log(skewed), y, np.ones(300), FOLDS
-    one, other = (as_if_right(*some, 5 * [w], is_known=True) for w in (weights, 1e9 * weights))
-    np.testing.assert_allclose(one, other, rtol=1e-6)
-
-
-def test_class_weights_that_are_hardly_a_number_are_taken():
-    """Costs of 1e-320 beside 1e15: their ratio is beyond double precision."""
-    proba, y = planted(100)
-    weights = np.array([1e-320, 1.0, 1e15, 1.0])
-    for is_known in (True, False):
-        folds = np.arange(100) % 5
-        found = as_if_right(np.log(proba), y, np.ones(100), folds, 5 * [weights], is_known=is_known)
-        assert np.isfinite(found).all()
-
-
-def test_one_row_does_not_outweigh_all_others_where_those_are_right():
-    """Outside its fold a slope without bound would suit the labels best."""
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 3
-    proba = softmax(4 * np.eye(3)[y] + 0.1 * rng.normal(size=(60, 3)), axis=1)
-    y[7] = (y[7] + 1) % 3
-    folds = np.arange(60) * 5 // 60
-    told = np.array([1.0, 2.0, 4.0])
-    for is_known in (True, False):
-        found = as_if_right(np.log(proba), y, np.ones(60), folds, 5 * [told], is_known=is_known)
-        assert found.min() == found[7] > -12
-
-
-class Sentinel:
-    """A mixture whose baseline can be told from all others."""
-
-    baseline_log_p = np.full(300, -7.0)
-
-
-def baseline_of(proba, y, **purpose):
-    evidence = Evidence(read(proba, y, **purpose), FOLDS, 0.01)
-    rules = evidence.rules(proba)
-    return evidence, rules, evidence.baseline_log_p(Sentinel, rules)
-
-
-@pytest.mark.parametrize(
-    ("purpose", "is_known"),
-    [
-        ({"scoring": "balanced_accuracy"}, True),
-        ({"scoring": "f1_macro"}, False),
-        ({"scoring": "matthews_corrcoef"}, False),
-        ({"costs": np.array([[0, 1, 1, 1], [9, 0, 9, 9], [9, 9, 0, 9], [1, 1, 1, 0]])}, True),
-    ],
-)
-def test_goals_that_weigh_classes_have_a_baseline_of_their_own(purpose, is_known):
-    """Of costs and balanced accuracy the weights are known, of F-scores labels say how much."""
-    proba, y = planted(300)
-    if "costs" in purpose:  # trained for these costs: the most probable class costs least
-        proba = calibrated(300, m=4)[0]
-        y = (proba.cumsum(axis=1) > np.random.default_rng(0).random((300, 1))).argmax(axis=1)
-        proba = proba * [1, 9, 9, 1] / (proba * [1, 9, 9, 1]).sum(axis=1, keepdims=True)
-    evidence, rules, found = baseline_of(proba, y, **purpose)
-    assert evidence.untouched.is_argmax
-    weights = [rule.class_weights for rule in rules]
-    log_p, ones = np.log(proba), np.ones(300)
-    expected = as_if_right(log_p, y, ones, FOLDS, weights, is_known=is_known)
-    other = as_if_right(log_p, y, ones, FOLDS, weights, is_known=not is_known)
-    np.testing.assert_array_equal(found, expected)
-    assert not np.allclose(found, other)
-
-
-def test_the_mixture_without_the_family_is_the_baseline_of_other_goals():
-    """Accuracy; decisions of least cost as they came; costs that no weights stand for."""
-    proba, y = planted(300)
-    assert (baseline_of(proba, y)[2] == -7).all()
-    least = np.array([[0, 1, 1, 1], [9, 0, 9, 9], [9, 9, 0, 9], [1, 1, 1, 0]])
-    right, drawn = calibrated(300, m=4)
-    evidence, _, found = baseline_of(right, drawn, costs=least)
-    assert not evidence.untouched.is_argmax
-    assert (found == -7).all()
-    nobody = 1 - np.eye(4)
-    nobody[0] = 0  # to miss this class costs nothing, so that it is never decided for
-    never = right * [1e-3, 1, 1, 1] / (right * [1e-3, 1, 1, 1]).sum(axis=1, keepdims=True)
-    evidence, rules, found = baseline_of(never, drawn, costs=nobody)
-    assert evidence.untouched.is_argmax
-    assert rules[0].class_weights[0] == 0
-    assert (found == -7).all()
-
-
-def test_other_confidence_is_no_evidence_against_decisions_that_were_trained_for():
-    """Log loss falls far, and nothing says that other decisions have a better recall."""
-    shares = np.array([0.7, 0.2, 0.1])
-    rng = np.random.default_rng(0)
-    y = rng.choice(3, 1500, p=shares)
-    scores = rng.normal(size=(1500, 3)) + 1.5 * np.eye(3)[y]
-    proba = np.exp(1.5 * scores) / np.exp(1.5 * scores).sum(axis=1, keepdims=True)
-    verdict = Adjuster(scoring="balanced_accuracy").fit(proba, y).verdict_
-    assert not verdict.adopted
-    gates = {gate.name: gate for gate in verdict.gates}
-    assert not gates["log_loss"].held
-    plain = Adjuster().fit(proba, y).verdict_
-    assert {gate.name: gate.held for gate in plain.gates}["log_loss"]
-
-
-@pytest.mark.parametrize("calibrate", [True, False])
-def test_other_confidence_is_no_evidence_against_decisions_for_accuracy(calibrate):
-    """Rows that are far too bold, and right about the most probable class."""
-    rng = np.random.default_rng(0)
-    proba, y = calibrated(1000)
-    proba = softmax(0.3 * np.log(proba + 1e-9), axis=1)
-    y = (proba.cumsum(axis=1) > rng.random((1000, 1))).argmax(axis=1)
-    bold = proba**20 / (proba**20).sum(axis=1, keepdims=True)
-    verdict = Adjuster(calibrate=calibrate, families=("bias", "curves")).fit(bold, y).verdict_
-    gates = {gate.name: gate.held for gate in verdict.gates}
-    assert not gates["log_loss"]
-    assert not gates["changed_rows"]
 
 
 def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
