@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from altnorm import Adjuster
+from altnorm.evidence.suspicion import Labelled, _lowest_correlation, find_suspicion
 from tests.problems import calibrated, planted
 from tests.verdicts import NAMES, bias, codes, one
 
@@ -140,6 +141,24 @@ def test_few_folds_are_not_taken_for_rows_left_out(n, seed):
     x = rng.normal(size=(n, 1)) + 0.7 * y[:, None]
     proba = cross_val_predict(LogisticRegression(), x, y, method="predict_proba")
     assert bias().fit(proba, y).verdict_.reason != "suspect_input"
+
+
+def test_two_classes_that_are_told_backwards_a_little_are_a_mistake():
+    """A classifier may err so; rows that are left out leave clearer traces."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=2000)
+    z = rng.normal(size=(2000, 4)) + np.array([2.0, 2.0, -0.6, -0.6]) * np.eye(4)[y]
+    assert _lowest_correlation(softmax(z, axis=1), y)[0] < -0.2
+    assert find_suspicion(Labelled(softmax(z, axis=1), y, np.ones(2000), NAMES)) is None
+
+
+def test_two_rows_of_a_rare_class_show_no_direction():
+    rng = np.random.default_rng(0)
+    y = np.append(rng.integers(3, size=98), [3, 3])
+    z = rng.normal(size=(100, 4)) + 2 * np.eye(4)[y]
+    z[:, 3] = z[:, :3].mean(axis=1) - np.where(y == 3, 9, 0) + 0.01 * rng.normal(size=100)
+    assert _lowest_correlation(softmax(z, axis=1), y)[0] < -0.7
+    assert find_suspicion(Labelled(softmax(z, axis=1), y, np.ones(100), NAMES)) is None
 
 
 def test_an_honest_forest_is_not_accused():
