@@ -115,6 +115,12 @@ def test_the_columns_that_are_named_are_those_that_changed_places():
     assert re.search("^The columns of (.*) and 3 others .* of a row of \\1 and one of", text)
 
 
+def test_exchanged_columns_of_zeros_and_ones_are_told():
+    proba, y = sure()
+    hard = np.eye(4)[proba.argmax(axis=1)]
+    assert one(bias().fit(hard[:, [1, 0, 2, 3]], y), "swapped_columns").value == 2
+
+
 def test_exchanged_columns_of_a_rare_class_are_told():
     fitted = bias().fit(*exchanged())
     assert fitted.verdict_.reason == "suspect_input"

@@ -142,8 +142,9 @@ def _area_between(rows: Labelled, one: int, other: int) -> float:
     """Area under the ROC curve of two columns, for rows of their classes; 0.5 for small odds."""
     inside = np.isin(rows.labels, (one, other))
     is_one = rows.labels[inside] == one
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.nan_to_num(np.subtract(*np.log(rows.proba[inside][:, [one, other]]).T))
+    proba = rows.proba[inside][:, [one, other]]
+    # The median of two infinite odds overflows.
+    odds = np.subtract(*np.log(np.maximum(proba, np.finfo(proba.dtype).smallest_subnormal)).T)
     difference = np.median(odds[is_one]) - np.median(odds[~is_one])
     return _area(odds, is_one) if abs(difference) > SWAPPED_ODDS else 0.5
 
