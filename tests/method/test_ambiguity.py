@@ -12,6 +12,7 @@ from sklearn import config_context
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity, from_topk, topk_entropy
 from altnorm.method import paper
+from tests.libraries import LIBRARIES
 from tests.oracle import draw_rows
 
 ATOL = 1e-13
@@ -95,6 +96,14 @@ def test_agrees_with_a_loop(seed, n_classes, n):
         expected = by_hand(indices, values, n_classes)
         assert_allclose(from_topk(indices, values, n_classes, input="proba"), expected, rtol=1e-9)
         assert_allclose(from_topk(indices, np.log(values), n_classes), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_filled_rows_are_of_the_library_of_the_values(library):
+    values = library.make([[0.7, 0.2], [0.5, 0.5]], dtype="float32")
+    filled = from_topk([[2, 0], [1, 3]], values, 4, input="proba")
+    assert library.same_place(filled, values)
+    assert filled.dtype == values.dtype
 
 
 def test_precision_and_infinite_logarithms():

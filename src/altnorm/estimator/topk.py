@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from altnorm._base.arrays import on_host
+from altnorm._base.arrays import GivenArray, move, on_host
 from altnorm._base.errors import InputError, InputTypeError, InputWarning, warn
 from altnorm._base.validation import check_choice, check_integer, check_unmasked, refuse
 
@@ -13,9 +15,17 @@ _TINY_MASS = 0.1  # below it most of a row is what was made up for the missing c
 _ABOVE_ONE = 1e-2  # how far rounding may take the known mass above 1
 
 
+@overload
 def from_topk(
-    indices: ArrayLike, values: ArrayLike, n_classes: int, *, input: str = "log_proba"
-) -> np.ndarray:
+    indices: Any, values: GivenArray, n_classes: int, *, input: str = ...
+) -> GivenArray: ...
+
+
+@overload
+def from_topk(indices: Any, values: Any, n_classes: int, *, input: str = ...) -> np.ndarray: ...
+
+
+def from_topk(indices: Any, values: Any, n_classes: int, *, input: str = "log_proba") -> Any:
     r"""Fill rows of which only the most probable classes are known.
 
     With known probabilities :math:`p_1, .., p_k` of a row, each of the :math:`c` missing classes
@@ -38,8 +48,8 @@ def from_topk(
 
     Returns
     -------
-    ndarray of shape (n_samples, n_classes)
-        Probabilities.
+    array of shape (n_samples, n_classes)
+        Probabilities, in the library and on the device of `values`.
 
     Warns
     -----
@@ -66,7 +76,7 @@ def from_topk(
     proba = np.repeat(share[:, None], n_classes, axis=1)
     rows = np.broadcast_to(np.arange(len(columns))[:, None], columns.shape)
     proba[rows[~absent], columns[~absent]] = listed[~absent]
-    return proba / proba.sum(axis=1, keepdims=True)
+    return move(proba / proba.sum(axis=1, keepdims=True), values)
 
 
 def _read(
