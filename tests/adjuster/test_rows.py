@@ -122,6 +122,7 @@ def test_rows_without_labels_serve_as_reference(missing):
     labels[~known] = missing
     fitted = Adjuster(("alternating",), calibrate=False).fit(proba, labels)
     assert fitted.verdict_.n_rows == known.sum()
+    assert fitted.classes_.dtype.kind == "i"  # NaN makes floats of them
     assert len(fitted.model_.reference_) == 600  # the reference is "all"
     fresh, truth = planted(3000, seed=1)
     assert fitted.score(fresh, truth) > (fresh.argmax(axis=1) == truth).mean() + 0.05

@@ -136,7 +136,12 @@ def has_label(
         remedy = "Pass labels for some rows, or use AlternatingNormalizer, which needs none."
         raise InputError(rule, offender, remedy, value=0, code="no_labels")
     present = labels[~missing]
-    return ~missing, np.array(present.tolist()) if present.dtype.kind == "O" else present
+    if present.dtype.kind == "O":
+        present = np.array(present.tolist())
+    # Whole numbers become floats where NaN stands among them.
+    if present.dtype.kind == "f" and labels.ndim == 1 and _are_classes(present).all():
+        present = present.astype(np.int64)
+    return ~missing, present
 
 
 def is_missing(value: object) -> bool:
