@@ -177,6 +177,7 @@ def default_methods(multilabel: bool = False) -> dict[str, Any]:
             "label thresholds": LabelThresholds(),
             f"{ALTERNATING}, pairs": AlternatingNormalizerCV(multilabel="pairs"),
             f"{ALTERNATING}, labelwise": AlternatingNormalizerCV(multilabel="labelwise"),
+            OURS: Adjuster(multilabel="labelwise"),
         }
     return {
         DO_NOTHING: Identity(),
