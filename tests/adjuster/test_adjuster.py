@@ -214,6 +214,23 @@ def test_decisions_serve_the_purpose_on_fresh_rows(purpose, metric):
     assert rise == pytest.approx(fitted.verdict_.gain, abs=0.1)
 
 
+def test_a_saved_model_is_scored_by_what_it_was_tuned_for(tmp_path):
+    proba, y = planted(300)
+
+    def saved(metric, **options):
+        model = Adjuster(("bias",), scoring=sk.make_scorer(metric, **options)).fit(proba, y)
+        model.save(tmp_path / f"{metric.__name__}.safetensors")
+        return model, altnorm.load(tmp_path / f"{metric.__name__}.safetensors")
+
+    fitted, loaded = saved(sk.f1_score, average="macro")
+    assert loaded.score(proba, y) == fitted.score(proba, y)
+    fitted, loaded = saved(sk.cohen_kappa_score)
+    with pytest.raises(InputError, match=r"no score of one's own; .*kappa.*set_params\(scoring="):
+        loaded.score(proba, y)
+    loaded.set_params(scoring=fitted.scoring)
+    assert loaded.score(proba, y) == fitted.score(proba, y)
+
+
 def test_rows_may_be_left_to_a_person():
     proba, y = planted(400)
     names = np.array(["ant", "bee", "cat", "dog"])
@@ -369,6 +386,7 @@ def test_a_notebook_shows_what_was_found(mode):
         ({"families": ()}, "must name at least one of 'alternating', 'bias', 'matrix' and 'curv"),
         ({"families": "bias"}, "`families` must name at least one .* it is 'bias'"),
         ({"families": "f1_macro"}, "it is 'f1_macro'. Pass .* a goal is passed as scoring="),
+        ({"families": None}, "must name at least one of .*; it is None. Pass for example"),
         ({"families": ("forest",)}, "`families` must name .* 'forest' is not one"),
         ({"significance": 2}, "`significance` must be a number between 0 and 1; it is 2"),
         ({"multilabel": "many"}, "`multilabel` must be .* it is 'many'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import replace
 from html import escape
@@ -404,8 +404,9 @@ class Adjuster(ProbabilityTransformer):
         check_level(self.significance, "significance")
         check_integer(self.k_max, "k_max", low=2)
         self._check_target()
-        listed = len(self.families) > 0 and not isinstance(self.families, str)
-        unknown = [family for family in self.families if family not in FAMILIES]
+        listed = isinstance(self.families, Collection) and not isinstance(self.families, str)
+        listed = listed and len(self.families) > 0
+        unknown = [family for family in self.families if family not in FAMILIES] if listed else []
         if unknown or not listed:
             offender = (
                 f"{unknown[0]!r} is not one of them" if listed else f"it is {self.families!r}"

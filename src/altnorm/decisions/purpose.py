@@ -124,7 +124,19 @@ def purpose_of(model: Any, scoring: Any = None) -> Purpose:
     costs = None
     if scoring is None:
         scoring, costs = (getattr(model, name, None) for name in ("scoring", "costs"))
+    if scoring is None and costs is None and hasattr(model, "verdict_"):
+        scoring = _score_by_name(model.verdict_.scoring, kind_of(model), model.classes_)
     return resolve_purpose(scoring, costs, kind_of(model), np.asarray(model.classes_))
+
+
+def _score_by_name(name: str, kind: LabelKind, classes: np.ndarray) -> Score:
+    """Return the score that a model was tuned for; its file holds the name, not a function."""
+    try:
+        return resolve_scoring(name, kind.is_multilabel, classes=classes)
+    except InputError as error:
+        rule, offender = "A model file holds no score of one's own", f"this one is {name!r}"
+        remedy = "Pass it again: model.set_params(scoring=...)."
+        raise InputError(rule, offender, remedy, value=name, code="score_of_file") from error
 
 
 def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarray) -> Purpose:
