@@ -15,32 +15,10 @@ import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, may_keep, quiet, sigmoid, softmax
 from altnorm.estimator.correction import Doubt, Engine, masked_log
+from altnorm.method import functional, scaling, two_classes
 from altnorm.method.ambiguity import binary_ambiguity
-from altnorm.method.functional import (
-    Problem,
-    binary_reference,
-    follow_reference,
-    reduce_problem,
-    reference_log_sums,
-    solve,
-)
-from altnorm.method.scaling import (
-    Anchor,
-    ColumnSums,
-    LogReference,
-    Rows,
-    reference_steps,
-    step_once,
-    step_rows,
-)
-from altnorm.method.two_classes import (
-    BinaryReference,
-    Curve,
-    OneStep,
-    adjust_logits,
-    largest_logit,
-    odds_function,
-)
+from altnorm.method.functional import Problem
+from altnorm.method.two_classes import BinaryReference
 
 _LOG_STEEP = math.log(100)  # of alpha^(depth - 1); beyond, a table is less exact than the steps
 
@@ -50,7 +28,7 @@ class AlternatingRows(NamedTuple):
 
     doubt: Doubt
     problem: Problem  # without rows; with the reference's own iterations where they are kept
-    sums: ColumnSums | None  # where they are all that is needed of the reference
+    sums: scaling.ColumnSums | None  # where they are all that is needed of the reference
 
     def __call__(self, p: Array, engine: Engine) -> Array:
         """As a `Stage`."""
@@ -58,25 +36,25 @@ class AlternatingRows(NamedTuple):
 
     def _adjusted(self, p: Array) -> Array:
         if self.sums is None:
-            return solve(self.problem._replace(p=p))
-        return step_once(p, self.sums, alpha=self.problem.alpha)
+            return functional.solve(self.problem._replace(p=p))
+        return scaling.step_once(p, self.sums, alpha=self.problem.alpha)
 
     def unrolled(self) -> UnrolledRows | AlternatingOdds:
         """Follow the reference on its own; without any row a single iteration says it all."""
         with quiet(np):
-            problem, _ = reduce_problem(self.problem)
+            problem, _ = functional.reduce_problem(self.problem)
             if _is_odds(problem):
                 return _both_classes(self.doubt, problem)
             n, log_q = problem.reference.shape[0], np.log(problem.q)
             if n:
-                steps = islice(reference_steps(problem.logs()), problem.depth)
+                steps = islice(scaling.reference_steps(problem.logs()), problem.depth)
                 anchors = [step.anchor for step in steps]
             else:
                 zero, empty = np.zeros_like(log_q), np.zeros((0, log_q.size))
-                anchors = [Anchor(empty, zero, zero[:0], None, zero - np.inf)]
+                anchors = [scaling.Anchor(empty, zero, zero[:0], None, zero - np.inf)]
             return UnrolledRows(
                 self.doubt,
-                LogReference(None, None, log_q, float(problem.alpha), problem.log_mass),
+                scaling.LogReference(None, None, log_q, float(problem.alpha), problem.log_mass),
                 tuple(UnrolledStep(a._replace(shares=None), np.exp(a.log_a)) for a in anchors),
                 supported=anchors[0].log_p > -np.inf,
                 every=np.ones(n, dtype=bool),
@@ -87,7 +65,7 @@ class AlternatingRows(NamedTuple):
 class UnrolledStep(NamedTuple):
     """One iteration of the reference on its own, for all that come after the first."""
 
-    anchor: Anchor
+    anchor: scaling.Anchor
     a: Array  # (n, m) exponentials of the anchor's `log_a`
 
 
@@ -95,7 +73,7 @@ class UnrolledRows(NamedTuple):
     """The same, every iteration written out."""
 
     doubt: Doubt
-    reference: LogReference  # prior and settings; its rows are in the steps
+    reference: scaling.LogReference  # prior and settings; its rows are in the steps
     steps: tuple[UnrolledStep, ...]  # one per iteration
     supported: Array  # (m,) classes that some reference row has
     every: Array  # (n,) true
@@ -120,11 +98,11 @@ class UnrolledRows(NamedTuple):
     def _iterated(self, b: Array, engine: Engine) -> Array:
         """Logs of all rows after the last iteration."""
         before, *later = self.steps
-        rows = Rows(masked_log(b), 0.0)
-        rows = step_rows(rows, before.anchor.log_p, before.anchor, self.reference)
+        rows = scaling.Rows(masked_log(b), 0.0)
+        rows = scaling.step_rows(rows, before.anchor.log_p, before.anchor, self.reference)
         for after in later:
             log_p = self._share(rows.log_c, before, after, engine)
-            rows = step_rows(rows, log_p, after.anchor, self.reference)
+            rows = scaling.step_rows(rows, log_p, after.anchor, self.reference)
             before = after
         return rows.log_b
 
@@ -149,9 +127,10 @@ class IteratedOdds(NamedTuple):
         """Adjusted log-odds, (n, m)."""
         within = np.clip(z, -self.reach, self.reach)
         if len(self.references) == 1:
-            return adjust_logits(self.references[0], within.reshape(-1)).reshape(z.shape)
+            new = two_classes.adjust_logits(self.references[0], within.reshape(-1))
+            return new.reshape(z.shape)
         columns = zip(self.references, within.T, strict=True)
-        return np.stack([adjust_logits(*column) for column in columns], axis=1)
+        return np.stack([two_classes.adjust_logits(*column) for column in columns], axis=1)
 
 
 class AlternatingOdds(NamedTuple):
@@ -159,7 +138,7 @@ class AlternatingOdds(NamedTuple):
 
     doubt: Doubt
     active: Array | None  # (m,) labels that have a reference; None for two classes
-    function: OneStep | Curve | IteratedOdds  # of log-odds
+    function: two_classes.OneStep | two_classes.Curve | IteratedOdds  # of log-odds
 
     def __call__(self, p: Array, engine: Engine) -> Array:
         """As a `Stage`."""
@@ -185,20 +164,20 @@ class AlternatingOdds(NamedTuple):
         if not isinstance(self.function, IteratedOdds):
             return self
         with quiet(np):
-            table = odds_function(self.function.references, self.doubt.threshold)
+            table = two_classes.odds_function(self.function.references, self.doubt.threshold)
         return self._replace(function=table)
 
 
 def alternating_rows(doubt: Doubt, problem: Problem) -> AlternatingRows | AlternatingOdds:
     """Work out what no row changes, if it is worth keeping."""
     if problem.depth == 1 and problem.q.all():
-        sums = ColumnSums.of(reference_log_sums(problem), problem.q, problem.p)
+        sums = scaling.ColumnSums.of(functional.reference_log_sums(problem), problem.q, problem.p)
         return AlternatingRows(doubt, problem, sums)
     with quiet(np):
-        reduced, _ = reduce_problem(problem)
+        reduced, _ = functional.reduce_problem(problem)
         if _is_odds(reduced) and _is_worth_a_table(reduced, reduced.reference.size):
             return _both_classes(doubt, reduced)
-    followed = follow_reference(problem)
+    followed = functional.follow_reference(problem)
     return AlternatingRows(doubt, problem if followed is None else followed, None)
 
 
@@ -209,10 +188,11 @@ def alternating_labels(
     active = np.array([reference is not None for reference in references])
     example = next((reference for reference in references if reference is not None), None)
     if example is not None and not _is_worth_a_table(example, size):
-        reach = largest_logit(doubt.threshold)
+        reach = two_classes.largest_logit(doubt.threshold)
         return AlternatingOdds(doubt, active, IteratedOdds(tuple(references), reach))
     with quiet(np):
-        return AlternatingOdds(doubt, active, odds_function(references, doubt.threshold))
+        table = two_classes.odds_function(references, doubt.threshold)
+    return AlternatingOdds(doubt, active, table)
 
 
 def _is_odds(problem: Problem) -> bool:
@@ -228,5 +208,5 @@ def _is_worth_a_table(problem: Problem | BinaryReference, size: int) -> bool:
 
 
 def _both_classes(doubt: Doubt, problem: Problem) -> AlternatingOdds:
-    function = odds_function([binary_reference(problem)], doubt.threshold)
+    function = two_classes.odds_function([functional.binary_reference(problem)], doubt.threshold)
     return AlternatingOdds(doubt, None, function)

@@ -11,19 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score, f1_score
 
-from altnorm._base.arrays import (
-    Array,
-    GivenArray,
-    KeptResults,
-    array_namespace,
-    beside,
-    device,
-    is_foreign,
-    move,
-    quiet,
-    to_numpy,
-    wide,
-)
+from altnorm._base import arrays
+from altnorm._base.arrays import Array, GivenArray
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields, is_array
 from altnorm._base.persistence import Saved
@@ -35,7 +24,7 @@ from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.estimator.mistakes import check_order
 from altnorm.estimator.reading import Input, Training, read_input, read_on_host, read_weight
 
-_CORRECTIONS, _PLACED = KeptResults(), KeptResults()
+_CORRECTIONS, _PLACED = arrays.KeptResults(), arrays.KeptResults()
 
 Normalizer = TypeVar("Normalizer", bound=FittedModel)
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -85,7 +74,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             In new memory: a NumPy array or, for an array of PyTorch, CuPy or JAX, one of the same
             kind on the same device.
         """
-        return move(self._transform(read_input(self, proba)), proba)
+        return arrays.move(self._transform(read_input(self, proba)), proba)
 
     if TYPE_CHECKING:  # scikit-learn says nothing about types
 
@@ -108,7 +97,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         return _CORRECTIONS.get(self, tuple(state.values()), len(state), self._make_correction)
 
     def _make_correction(self) -> Correction:
-        with quiet(np):
+        with arrays.quiet(np):
             return Correction(self.input, kind_of(self).is_multilabel, self.stage(), self._rule())
 
     def _rule(self) -> Rule:
@@ -141,7 +130,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         """
         clean, rule = read_input(self, proba), self.correction().rule
         labels = rule.names(self._codes(clean, rule), self.classes_)
-        return move(labels, proba) if labels.dtype.kind in "biuf" else labels
+        return arrays.move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows that `predict` gets right; with several labels, micro-F1.
@@ -252,7 +241,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         clean = read_input(self, proba)
         labels = clean.encode(y, self.classes_)
         if score.needs == "proba":
-            predicted = to_numpy(self._transform(clean))
+            predicted = arrays.to_numpy(self._transform(clean))
         else:
             predicted = self._codes(clean, self.correction().rule._replace(least=None))
         return float(score(labels, predicted, read_weight(sample_weight, len(labels))))
@@ -268,12 +257,12 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     def _correction_beside(self, rows: Array) -> Correction:
         """The correction, its constants where the rows are."""
         correction = self.correction()
-        if not is_foreign(rows):
+        if not arrays.is_foreign(rows):
             return correction
         # As precise as can be there, whatever the rows are.
-        like = wide(rows[:0, :])
-        place = array_namespace(like), like.dtype, device(like)
-        return _PLACED.get(self, (correction,), place, lambda: beside(correction, like))
+        like = arrays.wide(rows[:0, :])
+        place = arrays.array_namespace(like), like.dtype, arrays.device(like)
+        return _PLACED.get(self, (correction,), place, lambda: arrays.beside(correction, like))
 
     def _keep(self, read: Training) -> None:
         """Remember the classes, and what `drift` compares with."""

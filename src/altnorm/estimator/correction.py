@@ -14,23 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    beside,
-    column_of_max,
-    log_odds,
-    log_softmax,
-    map_blocks,
-    put_rows,
-    quiet,
-    sigmoid,
-    softmax,
-    take_rows,
-    to_numpy,
-    top_k,
-    wide,
-)
+from altnorm._base import arrays
+from altnorm._base.arrays import Array, array_namespace
 from altnorm.method.ambiguity import in_doubt, log_sizes, top_entropy
 from altnorm.method.scaling import log_product
 
@@ -51,7 +36,7 @@ class Doubt(NamedTuple):
 
     def rows(self, p: Array) -> Array:
         """Say which rows are in doubt, (t, 1), without looking at a value."""
-        return top_entropy(top_k(p, self.k_max), 2, self.log_k) > self.threshold
+        return top_entropy(arrays.top_k(p, self.k_max), 2, self.log_k) > self.threshold
 
     def mask(self, p: Array) -> np.ndarray:
         """Say the same of rows of any precision, (t,) in host memory."""
@@ -109,7 +94,7 @@ class Scored(NamedTuple):
 
         def proba(rows: Array) -> Array:
             logits = engine.wide(rows)
-            return self._proba(logits if self.is_multilabel else log_softmax(logits))
+            return self._proba(logits if self.is_multilabel else arrays.log_softmax(logits))
 
         return engine.map_blocks(proba, values)
 
@@ -145,11 +130,11 @@ class Rule(NamedTuple):
     def codes(self, p: Array) -> np.ndarray:
         """Decide eagerly, in host memory."""
         if self.values is None and self.least is None:
-            return column_of_max(p)
+            return arrays.column_of_max(p)
         if self.kind == "thresholds" or self.least is not None:
-            p = to_numpy(p)  # where numbers are doubles, as in other engines
-        rows = wide(p)
-        codes = to_numpy(beside(self, rows)(rows))
+            p = arrays.to_numpy(p)  # where numbers are doubles, as in other engines
+        rows = arrays.wide(p)
+        codes = arrays.to_numpy(arrays.beside(self, rows)(rows))
         return codes.astype(np.int8) if self.kind == "thresholds" else codes
 
     def names(self, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -197,7 +182,7 @@ class Correction(NamedTuple):
 
 def to_proba(scores: Array, *, is_multilabel: bool) -> Array:
     """Probabilities that scores, logits among them, stand for."""
-    return sigmoid(scores) if is_multilabel else softmax(scores)
+    return arrays.sigmoid(scores) if is_multilabel else arrays.softmax(scores)
 
 
 # Eagerly, on arrays of any library. Rows were checked at the door: they sum to 1.
@@ -206,7 +191,7 @@ def to_proba(scores: Array, *, is_multilabel: bool) -> Array:
 def run(correction: Correction, values: Array) -> Array:
     """Return adjusted probabilities of clean rows, in their dtype and in new memory."""
     xp = array_namespace(values)
-    with quiet(xp):
+    with arrays.quiet(xp):
         new = correction.probabilities(values, EAGER)
     return xp.astype(new, values.dtype, copy=new is values)
 
@@ -214,13 +199,20 @@ def run(correction: Correction, values: Array) -> Array:
 def _adjust_doubtful(p: Array, doubt: Doubt, change: Callable[[Array], Array]) -> Array:
     rows, xp = doubt.mask(p), array_namespace(p)
     if rows.all():
-        return xp.astype(change(wide(p)), p.dtype, copy=False)
+        return xp.astype(change(arrays.wide(p)), p.dtype, copy=False)
     out = xp.asarray(p, copy=True)
-    return put_rows(out, rows, change(wide(take_rows(p, rows)))) if rows.any() else out
+    if not rows.any():
+        return out
+    return arrays.put_rows(out, rows, change(arrays.wide(arrays.take_rows(p, rows))))
 
 
 EAGER = Engine(
-    wide, lambda p: array_namespace(p).log(p), log_odds, map_blocks, _adjust_doubtful, log_product
+    arrays.wide,
+    lambda p: array_namespace(p).log(p),
+    arrays.log_odds,
+    arrays.map_blocks,
+    _adjust_doubtful,
+    log_product,
 )
 
 

@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
+from altnorm._base import validation
 from altnorm._base.arrays import take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.symbols import names_symbols
-from altnorm._base.validation import (
-    check_amplification,
-    check_choice,
-    check_integer,
-    check_positive,
-    check_scale,
-)
 from altnorm.estimator.alternating import (
     AlternatingOdds,
     AlternatingRows,
@@ -157,7 +151,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         read = read_training(self, proba, y, sample_weight, classes)
         kind, rows, weight = read.input.kind, read.input.proba, read.weight
         if weight is not None:
-            check_scale(weight, "sample_weight")
+            validation.check_scale(weight, "sample_weight")
         self.prior_ = kind.count_prior(read.labels, rows.shape[1], self.prior, weight)
         ambiguity = kind.ambiguity(rows, k_max=self.k_max)
         serves = reference_mask(ambiguity, self.threshold, self.reference)
@@ -172,18 +166,18 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_positive(self.alpha, "alpha")
-        check_integer(self.depth, "depth", low=1, high=_DEEPEST)
-        check_amplification(self.alpha, self.depth, float(np.finfo(np.float64).max))
-        check_positive(self.threshold, "threshold", zero=True)
-        check_integer(self.k_max, "k_max", low=2)
-        check_positive(self.smoothing, "smoothing", zero=True)
+        validation.check_positive(self.alpha, "alpha")
+        validation.check_integer(self.depth, "depth", low=1, high=_DEEPEST)
+        validation.check_amplification(self.alpha, self.depth, float(np.finfo(np.float64).max))
+        validation.check_positive(self.threshold, "threshold", zero=True)
+        validation.check_integer(self.k_max, "k_max", low=2)
+        validation.check_positive(self.smoothing, "smoothing", zero=True)
         if np.ndim(self.reference):  # the paper's A0, as the functions take it
             rule = "`reference` must be 'confident' or 'all'"
             shape = np.shape(self.reference)
             remedy = "Give these rows to `fit`, with reference='all' to take every one."
             raise InputError(rule, f"it is an array of shape {shape}", remedy, value=shape)
-        check_choice(self.reference, "reference", REFERENCES)
+        validation.check_choice(self.reference, "reference", REFERENCES)
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)

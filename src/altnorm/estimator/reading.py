@@ -13,20 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from altnorm._base import validation
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError, shown
 from altnorm._base.frames import collected, column_names, named_columns
 from altnorm._base.labels import check_class_type, has_label
 from altnorm._base.persistence import Saved
-from altnorm._base.validation import (
-    check_choice,
-    check_device_array,
-    check_finite,
-    check_matrix,
-    check_two_columns,
-    check_unmasked,
-    check_weight,
-)
 from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
 from altnorm.estimator.mistakes import check_numbers, check_order, likelier_mistake
 
@@ -118,10 +110,12 @@ def read_training(
 def _check_values(model: object, values: Array) -> Input:
     """Return sound probabilities, or logits."""
     kind, input = kind_of(model), getattr(model, "input", "proba")
-    check_choice(input, "input", ("proba", "logits"))
+    validation.check_choice(input, "input", ("proba", "logits"))
     if input == "proba":
         return Input(kind.check(values), kind)
-    return Input(check_two_columns(values) if kind.min_columns == 2 else values, kind, True)
+    if not kind.is_multilabel:
+        values = validation.check_two_columns(values)
+    return Input(values, kind, is_logits=True)
 
 
 def _read_labels(
@@ -161,7 +155,7 @@ def mean_one(weight: np.ndarray | None, n_rows: int) -> np.ndarray:
 def _read_columns(estimator: Any, proba: Any) -> Array:
     """Return finite numbers, columns in the order of the classes."""
     if is_foreign(proba):
-        values = check_device_array(proba)
+        values = validation.check_device_array(proba)
         validate_data(estimator, values, skip_check_array=True, reset=False)
         return _where_it_works(estimator, values)
     names = getattr(estimator, "feature_names_in_", None)
@@ -181,7 +175,7 @@ def _read_new_columns(
 ) -> tuple[Array, np.ndarray | None]:
     """Return finite numbers and, of a data frame, the names of the columns: text as objects."""
     if is_foreign(proba):
-        return _where_it_works(estimator, check_device_array(proba)), None
+        return _where_it_works(estimator, validation.check_device_array(proba)), None
     names = column_names(proba)
     if classes is not None:
         columns = named_columns(proba, classes.ravel().tolist(), by_position=True)
@@ -205,7 +199,7 @@ def _where_it_works(estimator: Any, values: Array) -> Array:
 @contextmanager
 def _own_words(values: Any, n_classes: int | None = None) -> Iterator[None]:
     """Tell of a wrong shape, NaN and masks as everywhere; scikit-learn speaks of features."""
-    check_unmasked(values, "proba")
+    validation.check_unmasked(values, "proba")
     try:
         yield
     except ValueError as error:
@@ -214,11 +208,11 @@ def _own_words(values: Any, n_classes: int | None = None) -> Iterator[None]:
         if array.dtype.kind in "fiu":
             array = array.astype(np.float64)
         if array.size and array.dtype.kind in "fUS":
-            check_finite(check_matrix(array, "proba"), "proba")
+            validation.check_finite(validation.check_matrix(array, "proba"), "proba")
         if n_classes is None or array.ndim != 2 or array.shape[1] == n_classes:
             raise
         if n_classes == 2:
-            check_two_columns(array)
+            validation.check_two_columns(array)
         n, rule = array.shape[1], f"`proba` must have one column per class, {n_classes}"
         # The words that scikit-learn's own checks look for.
         offender = f"it has {n} ({str(error).rstrip('.')})"
@@ -238,7 +232,7 @@ def _is_plain(values: object, n_columns: int) -> bool:
 
 def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None:
     """Return one weight per row in host memory; None where none are given."""
-    return check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
+    return validation.check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
 
 
 def require_labels(

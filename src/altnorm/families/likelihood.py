@@ -10,20 +10,8 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import root_scalar
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    as_array,
-    block_slices,
-    device,
-    entries_at,
-    exp_in_place,
-    move,
-    scatter,
-    take_rows,
-    to_numpy,
-    widest_float,
-)
+from altnorm._base import arrays
+from altnorm._base.arrays import Array, array_namespace
 
 SLOPES = (1e-3, 1e3)
 """Range of the slope, the inverse of the temperature."""
@@ -64,18 +52,18 @@ class Likelihood:
         With `rough`, rows are held, and sums over them computed, in single precision.
         """
         used, xp, m = np.flatnonzero(weight > 0), array_namespace(log_p), log_p.shape[1]
-        dtype, eps = xp.float32 if rough else widest_float(log_p), xp.finfo(log_p.dtype).eps
-        codes, own = codes[used], xp.empty((used.size, m), dtype=dtype, device=device(log_p))
+        dtype, eps = xp.float32 if rough else arrays.widest_float(log_p), xp.finfo(log_p.dtype).eps
+        codes, own = codes[used], xp.empty((used.size, m), dtype=dtype, device=arrays.device(log_p))
         # In blocks, so that there is only one copy of the rows, in the precision it has to have.
-        for rows in block_slices(used.size, 24 * m, own, cached=True):
-            block = xp.astype(take_rows(log_p, used[rows]), dtype, copy=False)
-            own = scatter(own, (rows, slice(None)), _shifted(block, codes[rows], float(eps)))
+        for rows in arrays.block_slices(used.size, 24 * m, own, cached=True):
+            block = xp.astype(arrays.take_rows(log_p, used[rows]), dtype, copy=False)
+            own = arrays.scatter(own, (rows, slice(None)), _shifted(block, codes[rows], float(eps)))
         return cls(own, codes, weight[used])
 
     @cached_property
     def label(self) -> float:
         """Weighted sum of the log-probabilities of the labels, up to the rows' shifts."""
-        return float(self.weight @ entries_at(self.log_p, self.codes).astype(np.float64))
+        return float(self.weight @ arrays.entries_at(self.log_p, self.codes).astype(np.float64))
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -84,36 +72,37 @@ class Likelihood:
 
     @cached_property
     def _weight(self) -> Array:
-        return as_array(self.weight, self.log_p)
+        return arrays.as_array(self.weight, self.log_p)
 
     @cached_property
     def _blocks(self) -> list[slice]:
         n, m = self.log_p.shape
-        return list(block_slices(n, 24 * m, self.log_p, cached=True))
+        return list(arrays.block_slices(n, 24 * m, self.log_p, cached=True))
 
     def value_and_grad(self, slope: float, bias: np.ndarray) -> tuple[float, float, np.ndarray]:
         """Return the loss and its derivatives by slope and by bias."""
-        tilt = as_array(np.exp(bias), self.log_p)
+        tilt = arrays.as_array(np.exp(bias), self.log_p)
         value, by_slope = -slope * self.label - self.counts @ bias, -self.label
         seen = np.zeros(bias.size)
         for log_p, weight, power in self._powers(slope):
             xp, total = array_namespace(power), power @ tilt
             share = weight / total
             value += float(xp.sum(weight * xp.log(total)))
-            seen += to_numpy(share @ power)
+            seen += arrays.to_numpy(share @ power)
             power *= log_p
             by_slope += float(xp.sum(share * (power @ tilt)))
         return float(value), float(by_slope), np.exp(bias) * seen - self.counts
 
     def curvature(self, slope: float, bias: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the second derivatives by slope and by each bias (the Hessian's diagonal)."""
-        tilt, ones = (as_array(values, self.log_p) for values in (np.exp(bias), np.ones(bias.size)))
+        tilt = arrays.as_array(np.exp(bias), self.log_p)
+        ones = arrays.as_array(np.ones(bias.size), self.log_p)
         by_slope, by_bias = 0.0, np.zeros(bias.size)
         for log_p, weight, power in self._powers(slope):
             xp = array_namespace(power)
             total = power @ tilt
             p = power * tilt / total[:, None]
-            by_bias += to_numpy(weight @ (p * (1 - p)))
+            by_bias += arrays.to_numpy(weight @ (p * (1 - p)))
             p *= log_p
             mean, second = p @ ones, (p * log_p) @ ones
             by_slope += float(xp.sum(weight * (second - mean**2)))
@@ -122,7 +111,7 @@ class Likelihood:
     def slope_derivatives(self, slope: float) -> tuple[float, float]:
         """Return the first and second derivative by the slope, without biases."""
         first, second = -self.label, 0.0
-        ones = as_array(np.ones(self.log_p.shape[1]), self.log_p)
+        ones = arrays.as_array(np.ones(self.log_p.shape[1]), self.log_p)
         for log_p, weight, power in self._powers(slope):
             xp, total = array_namespace(power), power @ ones
             power *= log_p
@@ -136,15 +125,15 @@ class Likelihood:
         """Yield blocks of rows, their weights, and ``exp(slope * log_p)``, whose maximum is 1."""
         for rows in self._blocks:  # which never leave the cache
             log_p = self.log_p[rows, :]
-            yield log_p, self._weight[rows], exp_in_place(log_p * slope)
+            yield log_p, self._weight[rows], arrays.exp_in_place(log_p * slope)
 
 
 def _shifted(log_p: Array, codes: np.ndarray, eps: float) -> Array:
     """Shift each row so that its maximum is 0, without infinities."""
     xp = array_namespace(log_p)
-    if np.isneginf(entries_at(log_p, codes)).any():
-        columns = xp.arange(log_p.shape[1], device=device(log_p))[None, :]
-        impossible = (columns == move(codes, log_p)[:, None]) & (log_p == -math.inf)
+    if np.isneginf(arrays.entries_at(log_p, codes)).any():
+        columns = xp.arange(log_p.shape[1], device=arrays.device(log_p))[None, :]
+        impossible = (columns == arrays.move(codes, log_p)[:, None]) & (log_p == -math.inf)
         log_p = xp.where(impossible, xp.full_like(log_p, math.log(eps)), log_p)
     return xp.maximum(log_p - xp.max(log_p, axis=1, keepdims=True), _LOG_ZERO)
 
@@ -152,12 +141,13 @@ def _shifted(log_p: Array, codes: np.ndarray, eps: float) -> Array:
 def label_log_p(scores: Callable[[Array], Array], rows: Array, codes: np.ndarray) -> np.ndarray:
     """Log of the softmax of each row's scores at its label, (n,)."""
     out = np.empty(codes.size)
-    for block in block_slices(codes.size, 32 * rows.shape[1], rows, cached=True):
+    for block in arrays.block_slices(codes.size, 32 * rows.shape[1], rows, cached=True):
         own = scores(rows[block, :])
         xp = array_namespace(own)
         top = xp.max(own, axis=1, keepdims=True)
-        total = xp.sum(exp_in_place(own - top), axis=1)
-        out[block] = entries_at(own, codes[block]) - to_numpy(xp.log(total) + top[:, 0])
+        total = xp.sum(arrays.exp_in_place(own - top), axis=1)
+        log_total = arrays.to_numpy(xp.log(total) + top[:, 0])
+        out[block] = arrays.entries_at(own, codes[block]) - log_total
     return out
 
 

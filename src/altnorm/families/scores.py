@@ -24,20 +24,8 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.special import softmax as host_softmax
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    as_array,
-    beside,
-    block_slices,
-    is_foreign,
-    map_blocks,
-    quiet,
-    softmax,
-    take_rows,
-    to_numpy,
-    widest_float,
-)
+from altnorm._base import arrays
+from altnorm._base.arrays import Array, array_namespace
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import SLOPE_SHRINKAGE, Likelihood, fit_slope, label_log_p
 
@@ -64,7 +52,7 @@ class Tempering(NamedTuple):
 
     def proba(self, log_p: Array) -> Array:
         """Probabilities of rows of log-probabilities."""
-        p = softmax(self.slope * array_namespace(log_p).maximum(log_p, self.floor))
+        p = arrays.softmax(self.slope * array_namespace(log_p).maximum(log_p, self.floor))
         return (1 - self.uniform) * p + self.uniform / self.n_outcomes
 
     def logs(self, log_p: Array) -> Array:
@@ -82,7 +70,7 @@ def log_floor(log_p: Array) -> float:
     A forest's smallest positive share is 1 / trees, and a zero means "less than that".
     """
     xp, lowest = array_namespace(log_p), 0.0
-    for rows in block_slices(log_p.shape[0], 24 * log_p.shape[1], log_p, cached=True):
+    for rows in arrays.block_slices(log_p.shape[0], 24 * log_p.shape[1], log_p, cached=True):
         block = log_p[rows, :]
         positive = xp.where(block > -math.inf, block, xp.zeros_like(block))
         lowest = min(lowest, float(xp.min(positive)))
@@ -94,7 +82,7 @@ def fit_tempering(
 ) -> Tempering:
     """Fit the slope to rows of positive weight."""
     used = np.flatnonzero(weight > 0)
-    floor = log_floor(log_p if used.size == weight.size else take_rows(log_p, used))
+    floor = log_floor(log_p if used.size == weight.size else arrays.take_rows(log_p, used))
     rows = array_namespace(log_p).maximum(log_p, floor)
     loss = Likelihood.build(rows, codes, weight, rough=rough)
     slope = fit_slope(loss, shrink=SLOPE_SHRINKAGE, rough=rough)
@@ -138,19 +126,19 @@ class Scores(NamedTuple):
     def proba(self, log_p: Array) -> Array:
         """Probabilities of rows of log-probabilities."""
         rows = _wide(log_p)
-        return softmax(beside(self, rows).scores(rows))
+        return arrays.softmax(arrays.beside(self, rows).scores(rows))
 
     def label_log_p(self, log_p: Array, codes: np.ndarray) -> np.ndarray:
         """Log-probability of each row's label."""
         rows = _wide(log_p)
-        return label_log_p(beside(self, rows).scores, rows, codes)
+        return label_log_p(arrays.beside(self, rows).scores, rows, codes)
 
 
 def _wide(rows: Array) -> Array:
     """Rows as precise as the fit."""
-    if not is_foreign(rows):
+    if not arrays.is_foreign(rows):
         return rows
-    return array_namespace(rows).astype(rows, widest_float(rows), copy=False)
+    return array_namespace(rows).astype(rows, arrays.widest_float(rows), copy=False)
 
 
 @dataclass(frozen=True)
@@ -180,7 +168,7 @@ class ScoreLoss:
     @cached_property
     def _blocks(self) -> list[slice]:
         n, m = self.x.shape
-        return list(block_slices(n, 8 * (m + self.z.shape[1]), self.x, cached=True))
+        return list(arrays.block_slices(n, 8 * (m + self.z.shape[1]), self.x, cached=True))
 
     def __call__(self, theta: np.ndarray) -> Point:
         """Loss and derivative."""
@@ -196,20 +184,21 @@ class ScoreLoss:
             return ()
         xp = array_namespace(self.device)
         exact = self.z.dtype == np.float64
-        like = xp.astype(self.device[:1, :], widest_float(self.device) if exact else xp.float32)
-        return tuple(as_array(each, like) for each in (self.x, self.z, self.weight[:, None]))
+        dtype = arrays.widest_float(self.device) if exact else xp.float32
+        like = xp.astype(self.device[:1, :], dtype)
+        return tuple(arrays.as_array(each, like) for each in (self.x, self.z, self.weight[:, None]))
 
     def _on_device(self, coefficients: np.ndarray) -> tuple[float, np.ndarray]:
         """Sum of the log of the rows' totals, and its derivative."""
         x, z, weight = self._placed
         xp = array_namespace(z)
-        with quiet(xp):
-            scores = x + z @ as_array(coefficients, z).T
+        with arrays.quiet(xp):
+            scores = x + z @ arrays.as_array(coefficients, z).T
             top = xp.max(scores, axis=1, keepdims=True)
             power = xp.exp(scores - top)
             total = xp.sum(power, axis=1, keepdims=True)
             value = float(xp.sum(weight * (xp.log(total) + top)))
-            return value, to_numpy((power * (weight / total)).T @ z).astype(np.float64)
+            return value, arrays.to_numpy((power * (weight / total)).T @ z).astype(np.float64)
 
     def _here(self, coefficients: np.ndarray) -> tuple[float, np.ndarray]:
         """The same in host memory, in blocks that fit the cache."""
@@ -368,19 +357,19 @@ class ScoreProblem:
     ) -> ScoreProblem:
         """Prepare rows of positive weight, in single precision if the fit need only be `rough`."""
         used = np.flatnonzero(weight > 0)
-        rows = log_p if used.size == weight.size else take_rows(log_p, used)
+        rows = log_p if used.size == weight.size else arrays.take_rows(log_p, used)
         codes, weight = codes[used], weight[used]
         tempering = fit_tempering(rows, codes, weight, rough=rough)
-        x = to_numpy(map_blocks(tempering.logs, rows))
+        x = arrays.to_numpy(arrays.map_blocks(tempering.logs, rows))
         own = bends, center, scale, _ = shape(x, weight)
         dtype = np.float32 if rough else np.float64
         z = np.ones((used.size, center.size + 1), dtype)
         # In blocks: there may be hundreds of features.
-        for block in block_slices(used.size, 24 * center.size, x, cached=True):
+        for block in arrays.block_slices(used.size, 24 * center.size, x, cached=True):
             z[block, :-1] = (features_of(x[block], bends) - center) / scale
         # Without bends features are `x` itself, which need not be held twice.
         x = z[:, :-1] if bends is None else x.astype(dtype, copy=False)
-        loss = ScoreLoss(x, z, codes, weight, rows if is_foreign(rows) else None)
+        loss = ScoreLoss(x, z, codes, weight, rows if arrays.is_foreign(rows) else None)
         return cls(tempering, own, loss)
 
     def scores(self, theta: np.ndarray) -> Scores:
