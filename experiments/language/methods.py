@@ -17,7 +17,21 @@ __all__ = ["DIVIDED", "NEEDS_LABELS", "NO_LABELS", "OURS", "LearntBatchCalibrati
 STRENGTHS = np.round(np.arange(0, 51) * 0.1, 1)
 
 
-class LearntBatchCalibration(BaseEstimator):
+class BatchCalibration(BaseEstimator):
+    """Batch calibration as published: by the mean prediction of the rows to be adjusted."""
+
+    strength_ = 1.0
+
+    def fit(self, proba: np.ndarray) -> Self:
+        """Learn nothing."""
+        return self
+
+    def transform(self, proba: np.ndarray) -> np.ndarray:
+        """Divide by the mean prediction of these rows, raised to the strength."""
+        return _calibrate(proba, self.strength_)
+
+
+class LearntBatchCalibration(BatchCalibration):
     """Batch calibration whose strength is the one with the most labelled rows right."""
 
     def fit(self, proba: np.ndarray, y: np.ndarray) -> Self:
@@ -33,14 +47,9 @@ class LearntBatchCalibration(BaseEstimator):
         self.strength_ = float(STRENGTHS[best[np.abs(STRENGTHS[best] - 1).argmin()]])
         return self
 
-    def transform(self, proba: np.ndarray) -> np.ndarray:
-        """Divide by the mean prediction of these rows, raised to the strength."""
-        return _calibrate(proba, self.strength_)
-
 
 def _calibrate(proba: np.ndarray, strength: float) -> np.ndarray:
-    method = peers.BatchCalibration("transform", gamma=float(strength))
-    return method.fit(proba).transform(proba)
+    return peers.BatchCalibration(gamma=float(strength)).fit_transform(proba)
 
 
 DIVIDED = "divided by the mean prediction"
@@ -52,7 +61,7 @@ def _divided() -> altnorm.AlternatingNormalizer:
 
 
 NO_LABELS: dict[str, Callable[[], Any]] = {
-    "batch calibration": lambda: peers.BatchCalibration("transform"),
+    "batch calibration": BatchCalibration,
     DIVIDED: _divided,
     "AlternatingNormalizer": lambda: altnorm.AlternatingNormalizer(prior="uniform"),
 }

@@ -233,10 +233,9 @@ def test_model_file(path, fitted, opset):
     ("model", "message"),
     [
         (AlternatingNormalizer(), "must be a fitted Adjuster"),
-        (BatchCalibration("transform").fit(np.array([[0.9, 0.1]])), "whatever rows come with it"),
         (np.ones(3), "must be a fitted Adjuster"),
     ],
-    ids=["unfitted", "batch", "array"],
+    ids=["unfitted", "array"],
 )
 def test_what_cannot_be_deployed(path, model, message):
     with pytest.raises(ValueError, match=message):

@@ -26,7 +26,7 @@ SINGLE = [
     peers.BiasCorrectedTemperature(),
     peers.BiasCorrectedTemperature(1.0),
     peers.BatchCalibration(),
-    peers.BatchCalibration("transform", gamma=0.5),
+    peers.BatchCalibration(gamma=0.5),
 ]
 BY_LABEL = [
     peers.LabelThresholds(),
@@ -205,7 +205,6 @@ def test_labels_are_required(peer):
 BAD_SETTINGS = [
     (peers.BiasCorrectedTemperature("auto"), "`strength` must be 'cv'; it is 'auto'"),
     (peers.BiasCorrectedTemperature(-1.0), "`strength` must be a finite number, 0 or greater"),
-    (peers.BatchCalibration("test"), "`batch` must be 'fit' or 'transform'; it is 'test'"),
     (peers.BatchCalibration(gamma=-1.0), "`gamma` must be a finite number, 0 or greater"),
     (peers.LabelThresholds(-1.0), "`shrinkage` must be a finite number, 0 or greater"),
     (peers.MatrixScaling(0.0), "`strength` must be a finite number greater than 0"),

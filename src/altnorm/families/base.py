@@ -128,11 +128,6 @@ class PenalisedPeer(SingleLabelPeer):
         return [each for each in self.strengths if each > self.strength_] + [self.strength_]
 
 
-def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Return the (weighted) mean probability of each class, without zeros."""
-    return positive(np.average(np.exp(log_p.astype(np.float64)), axis=0, weights=weight))
-
-
 def positive(prior: np.ndarray) -> np.ndarray:
     """Normalise `prior`; where it is 0, count half of its smallest positive entry instead."""
     # Zero would rule the class out for good, whatever a row says.

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, move, softmax
-from altnorm._base.errors import InputError
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_choice, check_positive
-from altnorm.estimator.correction import Engine, Stage, Untouched
+from altnorm._base.validation import check_positive
+from altnorm.estimator.correction import Untouched
 from altnorm.estimator.reading import read_input
-from altnorm.families.base import Peer, PenalisedPeer, SingleLabelPeer, mean_proba
+from altnorm.families.base import Peer, PenalisedPeer, SingleLabelPeer, positive
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import BIASES, SLOPES, Likelihood, fit_slope, label_log_p
 
@@ -193,13 +192,11 @@ class BatchCalibration(SingleLabelPeer):
               \bar p_j = \frac{1}{n} \sum_i p_{ij}
 
     For language models whose prompt favours some answers [1]_. It takes the classes to be equally
-    frequent, and needs no labels.
+    frequent, and needs no labels. The mean is that of the rows given to `fit`; as in the paper, it
+    is that of the rows to be adjusted with `fit_transform`.
 
     Parameters
     ----------
-    batch : {"fit", "transform"}, default="fit"
-        Whose mean: that of the validation set or, as in the paper, of the rows passed to
-        `transform`, so that **the result depends on the batch**.
     gamma : float, default=1.0
         Strength: 0 changes nothing, 1 is the paper's default.
     input : {"proba", "logits"}, default="proba"
@@ -210,8 +207,7 @@ class BatchCalibration(SingleLabelPeer):
     classes_ : ndarray of shape (n_classes,)
         The class each column stands for.
     contextual_prior_ : ndarray of shape (n_classes,)
-        Mean prediction on the validation set; a class never predicted there counts half as much as
-        the least predicted.
+        Mean prediction; a class never predicted counts half as much as the least predicted.
 
     References
     ----------
@@ -229,14 +225,12 @@ class BatchCalibration(SingleLabelPeer):
 
     needs_labels = False
 
-    def __init__(self, batch: str = "fit", *, gamma: float = 1.0, input: str = "proba") -> None:
-        self.batch = batch
+    def __init__(self, *, gamma: float = 1.0, input: str = "proba") -> None:
         self.gamma = gamma
         self.input = input
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_choice(self.batch, "batch", ("fit", "transform"))
         check_positive(self.gamma, "gamma", zero=True)
 
     def _check_fitted(self, fields: Fields) -> None:
@@ -244,34 +238,11 @@ class BatchCalibration(SingleLabelPeer):
         fields.array("contextual_prior_", "f", (fields.n_classes,), TINY, 1, total=1)
 
     def _fit(self, log_p: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> None:
-        self.contextual_prior_ = mean_proba(log_p, weight)
-
-    def stage(self) -> Stage:
-        """Return what it does to a row of probabilities, or to a batch of them."""
-        return super().stage() if self.batch == "fit" else BatchTilt(float(self.gamma))
+        proba = np.exp(log_p.astype(np.float64))
+        self.contextual_prior_ = positive(np.average(proba, axis=0, weights=weight))
 
     def _fitted_scores(self) -> Tilt:
         return Tilt(1.0, -self.gamma * np.log(self.contextual_prior_))
-
-
-class BatchTilt(NamedTuple):
-    """Rows divided by a power of their own mean."""
-
-    gamma: float
-
-    def __call__(self, p: Array, engine: Engine) -> Array:
-        """Return new probabilities, which depend on all rows."""
-        log_p = engine.log(engine.wide(p))
-        return softmax(log_p - self.gamma * np.log(mean_proba(log_p)))
-
-    def unrolled(self) -> BatchTilt:
-        """Raise: other engines cut batches as they like."""
-        raise InputError(
-            "The model must be one that does the same to a row whatever rows come with it",
-            "it is BatchCalibration(batch='transform')",
-            "Fit one with batch='fit'.",
-            code="not_supported",
-        )
 
 
 class Tilt(NamedTuple):
