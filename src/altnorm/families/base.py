@@ -1,4 +1,4 @@
-"""What peers share: reading validation data and, for single labels, log-probabilities."""
+"""What peers share: reading validation data, and the choice of a penalty."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import Tags
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    log_softmax,
-    map_blocks,
-    one_thread,
-    quiet,
-)
+from altnorm._base import arrays
+from altnorm._base.arrays import Array
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Scored, Stage
 from altnorm.estimator.kinds import kind_of
 from altnorm.estimator.reading import Input, mean_one, read_training, require_labels
-from altnorm.families.crossfit import STRENGTHS, Path, check_strength, choose_strength
+from altnorm.families.crossfit import STRENGTHS, Path, cross_fit
 from altnorm.families.likelihood import stratified_folds
 
 
@@ -33,25 +29,10 @@ class Peer(ProbabilityTransformer):
     def fit(
         self, proba: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:
-        """Fit the method to validation data.
+        """Fit the method to validation data; takes what :meth:`altnorm.AlternatingNormalizer.fit` takes.
 
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
-            Validation labels; for several labels per row a 0/1 matrix, dense or sparse. Methods
-            that learn from them require them; for the others they only name the classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row. Only their ratios count, and rows of weight 0 are left out.
-        classes : array-like of shape (n_classes,), optional
-            The class of each column. By default the column names of a data frame, the labels in
-            `y`, or column numbers.
-
-        Returns
-        -------
-        self : object
-            The fitted transformer.
+        Methods that learn from labels require them; for the others they only name the classes. Of
+        weights only the ratios count, and rows of weight 0 are left out.
         """
         self._check_params()
         if self.needs_labels:
@@ -60,7 +41,7 @@ class Peer(ProbabilityTransformer):
         rows = self._rows(read.input)
         n = rows.shape[0]
         labels = np.zeros(n, int) if read.labels is None else read.labels  # of no interest there
-        with one_thread():
+        with arrays.one_thread():
             self._fit(rows, labels, mean_one(read.weight, n))
         self._keep(read)
         return self
@@ -70,8 +51,15 @@ class Peer(ProbabilityTransformer):
         raise NotImplementedError
 
     def _rows(self, clean: Input) -> Array:
-        """What `_fit` works on: probabilities, unless a subclass wants another form."""
-        return clean.proba
+        """What `_fit` works on: log-probabilities, that of 0 is -inf; or log-odds of labels."""
+        # Of logits directly: a way through probabilities would round to 0 and 1.
+        if clean.kind.is_multilabel:
+            return clean.values if clean.is_logits else arrays.log_odds(clean.values)
+        if clean.is_logits:
+            return arrays.map_blocks(arrays.log_softmax, clean.values)
+        log = arrays.array_namespace(clean.values).log
+        with arrays.quiet(np):
+            return arrays.map_blocks(lambda p: arrays.log_softmax(log(p)), clean.values)
 
     def _fitted_scores(self) -> Any:
         """The scores of log-probabilities, or of log-odds, that were fitted."""
@@ -88,22 +76,8 @@ class Peer(ProbabilityTransformer):
         return tags
 
 
-class SingleLabelPeer(Peer):
-    """Base of the single-label peers: `_fit` receives log-probabilities; that of zero is -inf."""
-
-    def __init__(self, *, input: str = "proba") -> None:
-        self.input = input
-
-    def _rows(self, clean: Input) -> Array:
-        if clean.is_logits:  # directly: a softmax would round small probabilities to zero
-            return map_blocks(log_softmax, clean.values)
-        log = array_namespace(clean.values).log
-        with quiet(np):
-            return map_blocks(lambda p: log_softmax(log(p)), clean.values)
-
-
-class PenalisedPeer(SingleLabelPeer):
-    """Base of the single-label peers that are fitted along a path of penalties."""
+class PenalisedPeer(Peer):
+    """Base of the peers that are fitted along a path of penalties."""
 
     any_library = True
     strengths: Sequence[float] = STRENGTHS
@@ -116,16 +90,34 @@ class PenalisedPeer(SingleLabelPeer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_strength(self.strength, self.cv, zero=self.may_be_zero)
+        if isinstance(self.strength, str):
+            check_choice(self.strength, "strength", ("cv",))
+        else:
+            check_positive(self.strength, "strength", zero=self.may_be_zero)
+        check_integer(self.cv, "cv", low=2)
 
     def _choose_strength(
-        self, path: Path, log_p: Array, codes: np.ndarray, weight: np.ndarray
+        self, path: Path, rows: Array, labels: np.ndarray, weight: np.ndarray
     ) -> list[float]:
         """Set `strength_`; return the penalties on the way to it, strongest first."""
-        folds = stratified_folds(codes, min(self.cv, codes.size))
-        data = log_p, codes, weight, folds
-        self.strength_ = choose_strength(self.strength, path, *data, self.strengths)
+        if isinstance(self.strength, str):
+            fits = cross_fit(path, rows, labels, weight, self._folds(labels), self.strengths)
+            self.strength_ = fits.strengths[fits.best(weight)]
+        else:
+            self.strength_ = float(self.strength)
         return [each for each in self.strengths if each > self.strength_] + [self.strength_]
+
+    def _folds(self, labels: np.ndarray) -> np.ndarray:
+        """Rows of each class in turn; of several labels, contiguous parts of the rows."""
+        n = len(labels)
+        if n < 2:
+            rule = "strength='cv' needs at least 2 rows of positive weight"
+            remedy = "Pass a number, for example strength=1.0."
+            raise InputError(rule, "there is only n_samples=1", remedy, code="parameter")
+        n_folds = min(self.cv, n)
+        return (
+            stratified_folds(labels, n_folds) if labels.ndim == 1 else np.arange(n) * n_folds // n
+        )
 
 
 def positive(prior: np.ndarray) -> np.ndarray:

@@ -9,8 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, map_blocks, put_rows, take_rows
-from altnorm._base.errors import InputError
-from altnorm._base.validation import check_choice, check_integer, check_positive
 
 STRENGTHS = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
 """Penalties to try, strongest first."""
@@ -128,35 +126,3 @@ def is_behind(
     """Whether log-probabilities of labels are lower than others by so many standard errors."""
     behind = weight * (leader - log_p)
     return bool(behind.sum() > n_errors * np.sqrt(behind @ behind))
-
-
-def check_strength(strength: float | str, cv: int, *, zero: bool = False) -> None:
-    """Raise unless `strength` is "cv" or positive (or zero, if allowed), and `cv` at least 2."""
-    if isinstance(strength, str):
-        check_choice(strength, "strength", ("cv",))
-    else:
-        check_positive(strength, "strength", zero=zero)
-    check_integer(cv, "cv", low=2)
-
-
-def choose_strength(
-    strength: float | str,
-    path: Path,
-    rows: Array,
-    labels: np.ndarray,
-    weight: np.ndarray,
-    folds: np.ndarray,
-    strengths: Sequence[float] = STRENGTHS,
-) -> float:
-    """Return the strength given or, with "cv", the one of least cross-fitted log loss."""
-    if not isinstance(strength, str):
-        return float(strength)
-    if folds.max() < 1:
-        raise InputError(
-            "strength='cv' needs at least 2 rows of positive weight",
-            "there is only n_samples=1",
-            "Pass a number, for example strength=1.0.",
-            code="parameter",
-        )
-    fits = cross_fit(path, rows, labels, weight, folds, strengths)
-    return fits.strengths[fits.best(weight)]

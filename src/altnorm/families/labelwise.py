@@ -7,14 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit
 
 from altnorm._base.arrays import Array, array_namespace, block_slices, sigmoid
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm.estimator.reading import Input
-from altnorm.families.base import Peer
-from altnorm.families.crossfit import check_strength, choose_strength
+from altnorm.families.base import PenalisedPeer
 from altnorm.families.likelihood import SLOPE_SHRINKAGE, Likelihood, fit_slope
 
 QUARTILES = (0.25, 0.5, 0.75)
@@ -80,7 +78,7 @@ class Labelwise(NamedTuple):
 
 
 @storable
-class LabelwiseScaling(Peer):
+class LabelwiseScaling(PenalisedPeer):
     r"""A slope and an intercept on the log-odds of each label, shrunk to those of all labels.
 
     .. math:: \operatorname{logit} p'_{ij} = (a + a_j) \, \bar z_{ij} + b + b_j
@@ -112,14 +110,8 @@ class LabelwiseScaling(Peer):
         cv: int = 5,
         input: str = "proba",
     ) -> None:
-        self.strength = strength
+        super().__init__(strength, cv=cv, input=input)
         self.bends = bends
-        self.cv = cv
-        self.input = input
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_strength(self.strength, self.cv)
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -133,16 +125,10 @@ class LabelwiseScaling(Peer):
         if fields.has("multilabel"):  # an Adjuster's, where it is set
             fields.choice("multilabel", ("pairs", "labelwise"))
 
-    def _rows(self, clean: Input) -> np.ndarray:
-        # Not by way of probabilities, which would round what is next to 0 or 1.
-        return clean.values if clean.is_logits else np.asarray(logit(clean.values))
-
     def _fit(self, logits: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
-        data, n_rows = (logits, y, weight), len(weight)
-        folds = np.arange(n_rows) * min(self.cv, n_rows) // n_rows
         path = partial(labelwise_path, bends=bool(self.bends))
-        self.strength_ = choose_strength(self.strength, path, *data, folds)
-        (fitted,) = path(*data, [self.strength_])
+        self._choose_strength(path, logits, y, weight)
+        (fitted,) = path(logits, y, weight, [self.strength_])
         self.slope_, self.bias_, self.limit_, edges, weights = fitted
         shape = len(edges), logits.shape[1]
         self.edges_, self.weights_ = np.reshape(edges, shape), np.reshape(weights, shape)

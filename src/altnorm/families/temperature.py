@@ -14,7 +14,7 @@ from altnorm._base.persistence import storable
 from altnorm._base.validation import check_positive
 from altnorm.estimator.correction import Untouched
 from altnorm.estimator.reading import read_input
-from altnorm.families.base import Peer, PenalisedPeer, SingleLabelPeer, positive
+from altnorm.families.base import Peer, PenalisedPeer, positive
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import BIASES, SLOPES, Likelihood, fit_slope, label_log_p
 
@@ -61,7 +61,7 @@ class Identity(Peer):
 
 
 @storable
-class TemperatureScaling(SingleLabelPeer):
+class TemperatureScaling(Peer):
     r"""Temperature scaling: sharpen or flatten every row by the same exponent.
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T}
@@ -100,6 +100,9 @@ class TemperatureScaling(SingleLabelPeer):
     >>> scaling.transform([[0.9, 0.1]]).round(3)
     array([[0.75, 0.25]])
     """
+
+    def __init__(self, *, input: str = "proba") -> None:
+        self.input = input
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -185,7 +188,7 @@ class BiasCorrectedTemperature(PenalisedPeer):
 
 
 @storable
-class BatchCalibration(SingleLabelPeer):
+class BatchCalibration(Peer):
     r"""Divide by the contextual prior, the mean prediction of a batch.
 
     .. math:: p'_{ij} \propto p_{ij} / \bar p_j^{\,\gamma}, \qquad

@@ -92,6 +92,9 @@ class LabelThresholds(Peer):
         fields.number("global_threshold_", 0, 1)
         fields.array("thresholds_", "f", (fields.n_classes,), 0, 1)
 
+    def _rows(self, clean: Input) -> np.ndarray:
+        return clean.proba
+
     def _fit(self, proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
         self.global_threshold_ = common_threshold(proba, y, weight)
         self.thresholds_ = shrunk_thresholds(
