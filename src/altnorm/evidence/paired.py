@@ -60,9 +60,10 @@ class _Error(NamedTuple):
     size: float
     df: float
 
-    def half_width(self, confidence: float) -> float:
-        """Half of the interval at this level."""
-        return float(t.isf((1 - confidence) / 2, self.df)) * self.size
+    @property
+    def half_width(self) -> float:
+        """Half of the interval."""
+        return float(t.isf((1 - CONFIDENCE) / 2, self.df)) * self.size
 
 
 def paired_test(
@@ -72,7 +73,6 @@ def paired_test(
     *,
     worst: float = 0.0,
     surplus: float = 0.0,
-    confidence: float = CONFIDENCE,
 ) -> Paired:
     r"""Test a gain that is a sum over rows.
 
@@ -117,8 +117,8 @@ def paired_test(
         error = _cluster_error(rows[used], weight[used], numbers[used])
         if error is not None:
             errors.append(_Error(math.hypot(error.size, worst), error.df))
-    error = max(errors, key=lambda each: each.half_width(confidence))
-    half = error.half_width(confidence) + worst + surplus
+    error = max(errors, key=lambda each: each.half_width)
+    half = error.half_width + worst + surplus
     beyond = max(abs(gain) - worst - surplus, 0.0)
     # No error at all: rows that all add the same, as pieces that do.
     p_value = float(2 * t.sf(beyond / error.size, error.df)) if error.size else 1.0

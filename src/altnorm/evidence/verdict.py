@@ -29,7 +29,7 @@ from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.gates import Gate, Gates
-from altnorm.evidence.paired import CONFIDENCE, Paired, attribute_gain, paired_test
+from altnorm.evidence.paired import Paired, attribute_gain, paired_test
 from altnorm.evidence.promise import Promise
 from altnorm.evidence.scores import resolve_scoring
 
@@ -105,7 +105,7 @@ class Verdict:
         Two-sided: how probable a difference at least this large, for better or worse, would be if
         there were none. It belongs to the interval: below 0.05 exactly where that excludes 0.
     ci_low, ci_high : float
-        Two-sided interval for the gain at level `confidence`.
+        Two-sided interval for the gain, with 95 % confidence.
     std_error : float
         Standard error of the gain.
     n_rows, n_changed, n_fixed, n_broken : int
@@ -113,8 +113,8 @@ class Verdict:
         to wrong. A row has one decision, or in multi-label problems one for each label.
     adopted : bool
         Whether this is applied or, of a comparison, whether it is clearly better.
-    significance, confidence : float
-        The levels of the test and of the interval.
+    significance : float
+        The level of the test.
     in_points : bool
         Whether `str` tells differences in points (hundredths).
     reason : str
@@ -155,7 +155,6 @@ class Verdict:
     n_broken: int
     adopted: bool
     significance: float = SIGNIFICANCE
-    confidence: float = CONFIDENCE
     in_points: bool = True
     reason: str = ""
     cautions: tuple[Caution, ...] = ()
@@ -189,7 +188,6 @@ class Verdict:
             fields.number("std_error", 0)
             fields.number("p_value", 0, 1)
         fields.number("significance", 0, 1)
-        fields.number("confidence", 0, 1)
         fields.sequence("cautions", Caution)
         fields.sequence("gates", Gate)
         if fields.get("promise") is not None:
@@ -217,7 +215,7 @@ class Verdict:
         else:
             lower = ", lower is better" if numbers.lower else ""
             change = f"{numbers.before} -> {numbers.after} ({numbers.change_and_unit}{lower}"
-            interval = f"{self.confidence:.0%} interval {numbers.low} to {numbers.high}"
+            interval = f"95% interval {numbers.low} to {numbers.high}"
             # One number of evidence: where that is the log loss, its own comes with it.
             p_value = "" if self.evidence == "log_loss" else f", {numbers.p_value}"
             parts = [f"{start} {change}, {interval}{p_value})"]
