@@ -21,8 +21,14 @@ from altnorm.estimator.correction import Correction, Rule, Stage, default_rule, 
 from altnorm.estimator.drift import Drift, Usage, count_usage, measure_drift
 from altnorm.estimator.explanation import Explanation
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.estimator.mistakes import check_order
-from altnorm.estimator.reading import Input, Training, read_input, read_on_host, read_weight
+from altnorm.estimator.reading import (
+    Input,
+    Training,
+    check_order,
+    read_input,
+    read_on_host,
+    read_weight,
+)
 
 _CORRECTIONS, _PLACED = arrays.KeptResults(), arrays.KeptResults()
 
@@ -137,12 +143,8 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
 
         Parameters
         ----------
-        proba : array-like of shape (n_samples, n_classes)
-            As for `transform`.
-        y : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Labels, out of `classes_`; a 0/1 matrix for multi-label problems.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row.
+        proba, y, sample_weight
+            As for :meth:`fit`; labels out of `classes_`.
 
         Returns
         -------

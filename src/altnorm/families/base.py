@@ -29,7 +29,7 @@ class Peer(ProbabilityTransformer):
     def fit(
         self, proba: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:
-        """Fit the method to validation data; takes what :meth:`altnorm.AlternatingNormalizer.fit` takes.
+        """Fit to validation data; takes what :meth:`altnorm.AlternatingNormalizer.fit` takes.
 
         Methods that learn from labels require them; for the others they only name the classes. Of
         weights only the ratios count, and rows of weight 0 are left out.
