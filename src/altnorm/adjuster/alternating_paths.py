@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from functools import partial
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -28,10 +27,9 @@ from altnorm._base.arrays import (
     wide,
 )
 from altnorm.adjuster.validation import Validation
-from altnorm.estimator.kinds import LabelKind, PooledPairs
+from altnorm.estimator.kinds import PooledPairs
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.method.ambiguity import binary_ambiguity, row_ambiguity
-from altnorm.method.reference import Prior, Strata
 from altnorm.method.scaling import ColumnSums, LogReference, next_anchor, smallest_safe, step_once
 from altnorm.method.two_classes import log_sigmoids, prior_over_sums, step_logits
 
@@ -68,7 +66,7 @@ class FoldReferences(NamedTuple):
         Not `stratified`, rows count as they do in the paper: each once, whatever its class.
         """
         m, n_more = data.proba.shape[1], len(data.unlabelled)
-        stratify = data.kind.stratify if stratified else partial(_count_once, data.kind)
+        stratify = data.kind.stratify if stratified else data.kind.count_once
         labelled = [(data.labels[rows], m, data.prior, data.weight[rows]) for rows in outside]
         weights, absences, priors = zip(*(stratify(*each) for each in labelled), strict=True)
         by_fold = np.zeros((len(outside), len(data.proba)))
@@ -83,13 +81,6 @@ class FoldReferences(NamedTuple):
             rows = array_namespace(rows).concat([rows, as_array(more, rows)])
         unlabelled = np.ones((len(outside), n_more))
         return cls(rows, np.hstack([by_fold, unlabelled, absent[:, missing]]), np.stack(priors))
-
-
-def _count_once(
-    kind: LabelKind, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray
-) -> Strata:
-    """As a kind's `stratify`, with rows that weigh what they were given."""
-    return Strata(weight, np.zeros(n_columns), kind.count_prior(labels, n_columns, prior, weight))
 
 
 class ClassPaths:

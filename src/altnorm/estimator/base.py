@@ -223,7 +223,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         holds = holds and len(set(map(str, names))) == len(names)
         fields.require("classes_", holds, "different class labels: text, numbers or booleans")
         fields.n_classes, n = classes.size, fields.get("n_features_in_")
-        holds = type(n) is int and n == classes.size >= kind_of(self).min_columns
+        holds = type(n) is int and n == classes.size >= (1 if kind_of(self).is_multilabel else 2)
         must = "the number of classes, 2 or more unless rows have several labels"
         fields.require("n_features_in_", holds, must)
         if fields.has("feature_names_in_"):

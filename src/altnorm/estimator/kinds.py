@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -38,7 +37,6 @@ class KindWords(NamedTuple):
 
 class _Kind(ABC):
     is_multilabel: ClassVar[bool]
-    prior_sums_to_one: ClassVar[bool] = True
 
     def from_logits(self, logits: Array) -> Array:
         """Return the probabilities that logits stand for."""
@@ -58,14 +56,20 @@ class _Kind(ABC):
         """Index the entries that share a prior and a reference: all of them."""
         return [...]
 
+    def count_once(
+        self, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray
+    ) -> Strata:
+        """Let rows weigh what they are given."""
+        return Strata(
+            weight, np.zeros(n_columns), self.count_prior(labels, n_columns, prior, weight)
+        )
 
-@dataclass(frozen=True)
+
 class SingleLabel(_Kind):
     """One class per row: rows sum to 1, labels and decisions are one per row."""
 
     multilabel: ClassVar[None] = None  # how estimators spell the kind
     is_multilabel: ClassVar[bool] = False
-    min_columns: ClassVar[int] = 2
     scores: ClassVar = ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss")  # usual first
     nouns: ClassVar = ("row", "class", "classes")  # what is decided, a column, and columns
     words: ClassVar = KindWords(
@@ -122,7 +126,7 @@ class SingleLabel(_Kind):
         return class_prior(labels, n_columns, prior, sample_weight=weight)
 
     def stratify(
-        self, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray | None
+        self, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray
     ) -> Strata:
         """Give every class the share that the prior gives it."""
         return post_stratify(labels, n_columns, prior, sample_weight=weight)
@@ -136,7 +140,6 @@ class _MultiLabel(_Kind):
     """Several labels per row: every probability is a yes/no question of its own."""
 
     is_multilabel: ClassVar[bool] = True
-    min_columns: ClassVar[int] = 1
     scores: ClassVar = ("f1_micro", "f1_macro", "accuracy", "neg_log_loss")
     nouns: ClassVar = ("decision", "label", "labels")
     words: ClassVar = KindWords(
@@ -172,19 +175,13 @@ class _MultiLabel(_Kind):
         """Return the 0/1 matrix of the labels that are more probable than not."""
         return (check_label_proba(proba) > 0.5).astype(np.int8)
 
-    def stratify(
-        self, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray | None
-    ) -> Strata:
-        """Count every row alike: labels that come and go together have no shares to keep."""
-        each = np.ones(len(labels)) if weight is None else weight
-        return Strata(each, np.zeros(n_columns), self.count_prior(labels, n_columns, prior, weight))
+    stratify = _Kind.count_once  # labels that come and go together have no shares to keep
 
     def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How often each label is more probable than not, without doubt."""
         return ((proba > 0.5) & ~doubt).sum(axis=0)
 
 
-@dataclass(frozen=True)
 class PooledPairs(_MultiLabel):
     """All n * m probabilities are one two-class problem, with one prior (the paper's way)."""
 
@@ -203,12 +200,10 @@ class PooledPairs(_MultiLabel):
         return class_prior(no, 2, prior, sample_weight=each)
 
 
-@dataclass(frozen=True)
 class SeparateLabels(_MultiLabel):
     """Each label is a two-class problem with its own prior and reference."""
 
     multilabel: ClassVar[str] = "labelwise"
-    prior_sums_to_one: ClassVar[bool] = False
 
     def count_prior(
         self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None

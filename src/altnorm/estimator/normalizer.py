@@ -183,7 +183,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         super()._check_fitted(fields)
         kind, m = kind_of(self), fields.n_classes
         n_prior = len(kind.prior_names(self.classes_.tolist()))
-        total = 1.0 if kind.prior_sums_to_one else None
+        total = None if self.multilabel == "labelwise" else 1.0
         fields.array("prior_", "f", (n_prior,), 0, 1, total=total)
         if kind.is_multilabel:
             reference = fields.array("reference_", "f", (None,), 0, 1, empty=True)
