@@ -125,25 +125,19 @@ def micro_f1(sums: np.ndarray) -> np.ndarray:
     return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
-@dataclass(frozen=True)
-class _FOfSums:
-    """An F-score as a function of sums, as in scikit-learn; equal to its copy."""
-
-    f_beta: FBeta
-    multilabel: bool
-
-    def __call__(self, sums: np.ndarray) -> np.ndarray:
-        hits, predicted, true = np.split(sums, 3, axis=-1)
-        square, average = self.f_beta.beta**2, self.f_beta.average
-        f = ratio((1 + square) * hits, square * true + predicted)
-        if average in ("binary", "micro"):
-            return np.asarray(f[..., self.f_beta.positive if average == "binary" else 0])
-        if average == "weighted":
-            return ratio((true * f).sum(axis=-1), true.sum(axis=-1))
-        if self.multilabel:
-            return np.asarray(f.mean(axis=-1))
-        # Over the classes that occur among true or predicted ones.
-        return ratio(f.sum(axis=-1), (predicted + true > 0).sum(axis=-1))
+def _f_of_sums(sums: np.ndarray, *, f_beta: FBeta, multilabel: bool) -> np.ndarray:
+    """An F-score as a function of sums, as in scikit-learn."""
+    hits, predicted, true = np.split(sums, 3, axis=-1)
+    square, average = f_beta.beta**2, f_beta.average
+    f = ratio((1 + square) * hits, square * true + predicted)
+    if average in ("binary", "micro"):
+        return np.asarray(f[..., f_beta.positive if average == "binary" else 0])
+    if average == "weighted":
+        return ratio((true * f).sum(axis=-1), true.sum(axis=-1))
+    if multilabel:
+        return np.asarray(f.mean(axis=-1))
+    # Over the classes that occur among true or predicted ones.
+    return ratio(f.sum(axis=-1), (predicted + true > 0).sum(axis=-1))
 
 
 def f_score(name: str, f_beta: FBeta, *, multilabel: bool) -> Score | None:
@@ -153,7 +147,7 @@ def f_score(name: str, f_beta: FBeta, *, multilabel: bool) -> Score | None:
     if f_beta.average not in ("macro", "weighted", "micro" if multilabel else "binary"):
         return None
     counts: Callable[..., Any] = row_counts if f_beta.average == "micro" else _class_counts
-    formula = _FOfSums(f_beta, multilabel)
+    formula = partial(_f_of_sums, f_beta=f_beta, multilabel=multilabel)
     return Score(name, "labels", counts=counts, of_counts=formula, f_beta=f_beta)
 
 
@@ -341,18 +335,6 @@ class _Given(ClassifierMixin, BaseEstimator):
         return self.proba_
 
 
-def _as_given(
-    y_true: np.ndarray, proba: np.ndarray, multilabel: bool, classes: np.ndarray | None
-) -> tuple[_Given, np.ndarray]:
-    """Return a classifier that predicts `proba`, and the labels as it knows them."""
-    if multilabel:
-        # A matrix of [0, 1] rows is how scikit-learn recognises several labels per row.
-        decided = kind_of_labels(True).decide(proba)
-        return _Given(np.tile([0, 1], (proba.shape[1], 1)), decided, proba), y_true
-    names = np.arange(proba.shape[1]) if classes is None else np.asarray(classes)
-    return _Given(names, names[np.argmax(proba, axis=1)], proba), names[y_true]
-
-
 def _score_with(
     y_true: np.ndarray,
     proba: np.ndarray,
@@ -363,7 +345,13 @@ def _score_with(
     multilabel: bool,
     classes: np.ndarray | None,
 ) -> float:
-    classifier, truth = _as_given(y_true, proba, multilabel, classes)
+    if multilabel:  # a matrix of [0, 1] rows is how scikit-learn recognises it
+        names, truth = np.tile([0, 1], (proba.shape[1], 1)), y_true
+        decided = kind_of_labels(True).decide(proba)
+    else:
+        names = np.arange(proba.shape[1]) if classes is None else np.asarray(classes)
+        truth, decided = names[y_true], names[proba.argmax(axis=1)]
+    classifier = _Given(names, decided, proba)
     # Weights that are all the same change no score, and not every scorer takes some.
     weighted = sample_weight is not None and np.ptp(sample_weight) > 0
     options = {"sample_weight": sample_weight} if weighted else {}
