@@ -26,7 +26,7 @@ def test_one_entry_for_each_changed_row(purpose):
     np.testing.assert_array_equal(found.proba_after, after[changed])
     np.testing.assert_allclose(found.factors * proba[changed], after[changed])
     assert found.label is None
-    assert list(map(str, found[:2])) == [str(found[0]), str(found[1])]
+    assert str(found).splitlines() == [str(found[i]) for i in range(len(found))]
     for one in found:
         assert one.leads == (one.after == NAMES[after[one.row].argmax()])
         if one.after is not None:

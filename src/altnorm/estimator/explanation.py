@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -101,15 +101,7 @@ class Explanation:
     def __len__(self) -> int:
         return int(self.row.size)
 
-    @overload
-    def __getitem__(self, i: int) -> ChangedRow: ...
-
-    @overload
-    def __getitem__(self, i: slice) -> list[ChangedRow]: ...
-
-    def __getitem__(self, i: int | slice) -> ChangedRow | list[ChangedRow]:
-        if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(len(self)))]
+    def __getitem__(self, i: int) -> ChangedRow:
         old, new = self.codes[i]
         named = [self.before[i], self.after[i]]
         if self.label is not None:
