@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from altnorm._base.arrays import Array, array_namespace, move, softmax
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_positive
-from altnorm.estimator.correction import Untouched
-from altnorm.estimator.reading import read_input
+from altnorm.estimator.correction import Rule, Untouched
 from altnorm.families.base import Peer, PenalisedPeer, positive
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import BIASES, SLOPES, Likelihood, fit_slope, label_log_p
@@ -111,11 +110,9 @@ class TemperatureScaling(Peer):
     def _fit(self, log_p: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
         self.temperature_ = 1 / fit_slope(Likelihood.build(log_p, codes, weight))
 
-    def predict(self, proba: Any) -> np.ndarray:
-        """Return the most probable class of each row of `proba`, which no temperature changes."""
-        # Not from the adjusted rows: rounding there may turn a narrow lead into a tie.
-        columns = np.argmax(read_input(self, proba).values, axis=1)
-        return self.classes_[columns]
+    def _rule(self) -> Rule:
+        # Not of the adjusted rows: rounding there may turn a narrow lead into a tie.
+        return Rule("weights", on_input=True)
 
     def _fitted_scores(self) -> Tilt:
         return Tilt(1 / self.temperature_, np.zeros(len(self.classes_)))
