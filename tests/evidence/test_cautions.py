@@ -27,29 +27,50 @@ def test_no_caution_without_a_cause():
 # What the labels and rows are like.
 
 
-def test_classes_that_the_labels_never_show():
+def of_two_classes():
     proba, y = planted(600)
-    some = y < 2
-    caution = one(bias().fit(proba[some], y[some]), "unseen_classes")
-    assert caution.value == 2
-    assert "never show 2 of 4 classes" in str(caution)
+    return proba[y < 2], y[y < 2]
 
 
-def test_a_classifier_worse_than_the_most_frequent_class():
+def below_majority():
     rng = np.random.default_rng(0)
     y = (rng.random(400) < 0.1).astype(int)
     p = rng.uniform(0.3, 0.72, 400) + 0.1 * y
-    caution = one(bias().fit(np.stack([1 - p, p], axis=1), y), "below_majority")
-    assert caution.value == pytest.approx(((p > 0.5) == y).mean())
+    return np.stack([1 - p, p], axis=1), y
 
 
-def test_copies_of_rows():
+def copied():
     proba, y = planted(100)
-    copies, labels = np.tile(proba, (5, 1)), np.tile(y, 5)
-    caution = one(bias().fit(copies, labels), "duplicates")
-    assert caution.value == 400
-    assert "equal rows may be different cases" in str(caution)
-    assert "duplicates" not in codes(bias().fit(copies, labels, groups=np.tile(np.arange(100), 5)))
+    return np.tile(proba, (5, 1)), np.tile(y, 5)
+
+
+def in_pairs(n=600, seed=0):
+    """Rows in pairs that follow each other and nearly agree, sorted by class."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.sort(rng.integers(4, size=n // 2)), 2)
+    z = np.repeat(rng.normal(size=(n // 2, 4)), 2, axis=0) + 0.1 * rng.normal(size=(n, 4))
+    return softmax(2 * z + 2 * np.eye(4)[y], axis=1), y
+
+
+@pytest.mark.parametrize(
+    ("code", "rows", "value", "said"),
+    [
+        ("unseen_classes", of_two_classes(), 2, "never show 2 of 4 classes"),
+        ("below_majority", below_majority(), pytest.approx(0.515), "would be right in 89.5%"),
+        ("duplicates", copied(), 400, "equal rows may be different cases"),
+        # Every second pair of neighbours belongs together.
+        ("neighbours_alike", in_pairs(), pytest.approx(0.5, abs=0.1), "pass groups that say which"),
+    ],
+)
+def test_what_the_labels_and_rows_are_like(code, rows, value, said):
+    caution = one(bias().fit(*rows), code)
+    assert caution.value == value
+    assert said in str(caution)
+
+
+def test_groups_say_which_rows_belong_together():
+    assert "duplicates" not in codes(bias().fit(*copied(), groups=np.tile(np.arange(100), 5)))
+    assert "neighbours_alike" not in codes(bias().fit(*in_pairs(), groups=np.arange(600) // 2))
 
 
 def test_sure_rows_of_a_class_are_no_copies():
@@ -64,23 +85,6 @@ def test_too_few_rows_for_a_gain_of_this_size():
     (caution,) = (c for c in verdict.cautions if c.code == "too_few_rows")
     assert caution.value >= 200
     assert "there are 200" in str(caution)
-
-
-def in_pairs(n, seed=0):
-    """Rows in pairs that follow each other and nearly agree, sorted by class."""
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.sort(rng.integers(4, size=n // 2)), 2)
-    z = np.repeat(rng.normal(size=(n // 2, 4)), 2, axis=0) + 0.1 * rng.normal(size=(n, 4))
-    return softmax(2 * z + 2 * np.eye(4)[y], axis=1), y
-
-
-def test_rows_that_follow_each_other_and_are_alike():
-    proba, y = in_pairs(600)
-    caution = one(bias().fit(proba, y), "neighbours_alike")
-    # Every second pair of neighbours belongs together.
-    assert caution.value == pytest.approx(0.5, abs=0.1)
-    assert "groups" in str(caution)
-    assert "neighbours_alike" not in codes(bias().fit(proba, y, groups=np.arange(600) // 2))
 
 
 def test_a_file_sorted_by_class_is_no_cause():
@@ -134,26 +138,26 @@ def test_a_class_that_is_given_up():
     assert "; but class cat is " in str(fitted.verdict_)
 
 
+def words_of_another_goal(y, before, after, aimed):
+    rows = Labelled(np.eye(3)[y], y, np.ones(100), NAMES[:3])
+    return str(hurt_classes(rows, before, after, aimed))
+
+
 def test_another_goal_without_a_gain_is_told_to_keep_decisions():
     y = np.repeat([0, 1, 2], [80, 10, 10])
-    rows = Labelled(np.eye(3)[y], y, np.ones(100), NAMES[:3])
     nothing, half = np.zeros(100, dtype=int), np.where(np.arange(100) % 2, y, 0)
+    start = "Classes bee, cat are never predicted any more and balanced accuracy"
     for before, aimed in ((y, half), (half, y)):
-        text = str(hurt_classes(rows, before, nothing, aimed))
-        assert text.startswith(
-            "Classes bee, cat are never predicted any more and balanced accuracy"
-        )
-        kept = "a balanced accuracy of 100.0% instead of 33.3%"
-        assert kept in text
+        text = words_of_another_goal(y, before, nothing, aimed)
+        assert text.startswith(start)
+        assert "a balanced accuracy of 100.0% instead of 33.3%" in text
         assert text.endswith("at an accuracy of 100.0%.")
 
 
 def test_no_other_goal_is_advised_where_it_is_worse():
     y = np.repeat([0, 1, 2], [40, 40, 20])
-    rows = Labelled(np.eye(3)[y], y, np.ones(100), NAMES[:3])
-    some_of_each = np.where(np.arange(100) % 4 == 0, y, (y + 1) % 3)
-    without_cat = np.where(y == 2, 0, y)
-    text = str(hurt_classes(rows, some_of_each, without_cat, some_of_each))
+    some_of_each, without_cat = np.where(np.arange(100) % 4, (y + 1) % 3, y), np.where(y == 2, 0, y)
+    text = words_of_another_goal(y, some_of_each, without_cat, some_of_each)
     assert text == "Class cat is never predicted any more."
 
 
@@ -226,17 +230,6 @@ def test_a_gain_that_rests_on_pairs_of_near_copies_is_refused(seed):
     assert fitted.verdict_.gates.route  # the evidence itself is fooled
     assert "Most of the gain is gone" in str(one(fitted, "likeness"))
     assert fitted.verdict_.reason == "near_copies"
-
-
-def test_rows_that_take_few_values_are_no_copies():
-    """Five neighbours vote: rows are equal without being of the same case."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=600)
-    p = np.where(np.arange(3) == y[:, None], 0.5, 0.25)
-    votes = np.stack([rng.multinomial(5, row) for row in p])
-    votes[:, 0] += 2  # favours class 0
-    fitted = bias().fit(votes / 7, y)
-    assert fitted.verdict_.adopted
 
 
 @pytest.mark.parametrize(

@@ -6,40 +6,28 @@ import pytest
 from altnorm import Adjuster
 from altnorm.evidence.gates import Gate, Gates
 
-
-@pytest.mark.parametrize(
-    ("name", "value", "limit", "shown"),
-    [
-        ("score", 0.0005, 0.01, "< 0.001"),
-        ("score", 0.001, 0.01, "0.001"),
-        ("score", 0.2, 0.01, "0.2"),
-        ("score", 0.0005, 0.0001, "0.0005"),  # beside a tinier limit the number is what counts
-        ("rise", 0.0005, 0.01, "0.0005"),  # a gain is no p-value
-    ],
-)
-def test_tiny_p_values_are_shown_as_such(name, value, limit, shown):
-    (_, row) = Gates([Gate(name, True, value, limit)]).rows()
-    assert row[3] == shown
+TINY, SMALL = "< 0.001", "one-sided p < 0.01"
 
 
 @pytest.mark.parametrize(
-    ("gate", "needed"),
+    ("gate", "cells"),
     [
-        (Gate("rise", True, 0.2, 0.0), "> 0"),
-        (Gate("score", False, 0.2, 0.01, "score"), "one-sided p < 0.01"),
-        (Gate("log_loss", False, 0.2, 0.01, "log_loss"), "one-sided p < 0.01"),
-        (Gate("changed_rows", False, 0.2, 0.05, "log_loss"), "one-sided p < 0.05"),
+        (Gate("rise", True, 0.2, 0.0), ("yes", "0.2", "> 0")),
+        (Gate("rise", True, 0.0005, 0.0), ("yes", "0.0005", "> 0")),  # a gain is no p-value
+        (Gate("score", True, 0.0005, 0.01), ("yes", TINY, SMALL)),
+        (Gate("score", True, 0.001, 0.01), ("yes", "0.001", SMALL)),
+        # Beside a tinier limit the number is what counts.
+        (Gate("score", True, 0.0005, 0.0001), ("yes", "0.0005", "one-sided p < 0.0001")),
+        (Gate("log_loss", False, 0.2, 0.01), ("no", "0.2", SMALL)),
+        (Gate("changed_rows", False, 0.2, 0.05), ("no", "0.2", "one-sided p < 0.05")),
+        (Gate("input", False, 0.0, 1.0), ("no", "", "")),
+        (Gate("likeness", False, 0.0, 1.0), ("no", "", "")),
     ],
 )
-def test_a_gate_says_what_its_number_had_to_be(gate, needed):
+def test_a_gate_says_whether_it_held_its_number_and_what_that_had_to_be(gate, cells):
     header, row = Gates([gate]).rows()
-    assert header[-1] == "needed"
-    assert row[3:] == ("0.2", needed)
-
-
-@pytest.mark.parametrize("name", ["input", "likeness"])
-def test_a_gate_without_a_number_shows_none(name):
-    assert Gates([Gate(name, False, 0.0, 1.0)]).rows()[1][2:] == ("no", "", "")
+    assert header[2:] == ("held", "value", "needed")
+    assert row[2:] == cells
 
 
 def test_a_p_value_of_a_gate_is_half_of_the_verdict_s_and_says_so():
@@ -63,14 +51,10 @@ def test_a_further_gate_comes_last_unless_asked_for():
 
 
 def test_a_route_is_named_once():
-    gates = Gates(
-        [
-            Gate("rise", True, 1.0, 0.0),
-            Gate("score", False, 0.2, 0.01, "score"),
-            Gate("changed_rows", True, 0.01, 0.05, "log_loss"),
-            Gate("log_loss", True, 0.002, 0.01, "log_loss"),
-        ]
-    )
+    tests = [("score", "score"), ("changed_rows", "log_loss"), ("log_loss", "log_loss")]
+    gates = Gates([Gate("rise", True, 1.0, 0.0)])
+    for name, route in tests:
+        gates = gates.with_gate(Gate(name, True, 0.002, 0.01, route))
     assert [row[0] for row in gates.rows()] == ["", "always", "either", "or all of", ""]
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.stats import norm, t, ttest_1samp
+from scipy.stats import norm, t
 from sklearn.metrics import jaccard_score, make_scorer
 
 from altnorm.evidence.paired import attribute_gain, paired_test
@@ -56,15 +56,6 @@ def test_order_scale_and_sign(rows, seed, n_groups):
         assert mirrored.errors == pytest.approx(-found.errors)
 
 
-def test_many_changed_rows_give_the_t_test():
-    rows = np.random.default_rng(0).normal(0.1, 1, 2000)
-    found = paired_test(rows / 2000, ones(rows))
-    known = ttest_1samp(rows, 0)
-    assert found.p_value == pytest.approx(known.pvalue, rel=0.02)
-    interval = known.confidence_interval()
-    assert (found.ci_low, found.ci_high) == pytest.approx(tuple(interval), rel=0.02)
-
-
 @pytest.mark.parametrize(("fixed", "broken", "n"), [(14, 5, 100), (3, 0, 50), (641, 64, 4500)])
 def test_fixed_and_broken_by_hand(fixed, broken, n):
     """Agresti and Min's interval with one more changed row in place of their two."""
@@ -94,14 +85,6 @@ def test_groups_of_many_rows_that_gain_alike_are_no_noise():
     groups = np.arange(40).repeat(sizes)
     rows = np.ones(groups.size) / groups.size
     assert paired_test(rows, ones(rows), [groups]) == paired_test(rows, ones(rows))
-
-
-def test_degrees_of_freedom_are_those_of_the_rows_that_contribute():
-    """Ten rows carry all of it, however many others there are."""
-    few = np.r_[np.ones(8), -np.ones(2), np.zeros(990)] / 10
-    many = np.r_[few, np.zeros(10_000)]
-    p_few, p_many = (paired_test(rows, ones(rows)).p_value for rows in (few, many))
-    assert p_many == pytest.approx(p_few, rel=0.2)
 
 
 def test_one_more_row_at_its_worst_is_allowed_for_in_both_directions():

@@ -143,16 +143,6 @@ def test_groups_of_copies_prove_no_more_than_one_row_each() -> None:
     assert copied.share == pytest.approx(alone.share, abs=0.05)
 
 
-def test_weights_count_as_their_effective_number_of_rows() -> None:
-    rng = np.random.default_rng(2)
-    confidence, right = rng.random(200), rng.random(200) < 0.9
-    plain = coverage(confidence, right)
-    same = coverage(confidence, right, np.full(200, 7.0))
-    uneven = coverage(confidence, right, rng.exponential(size=200))
-    np.testing.assert_allclose(same.units, plain.units)
-    assert uneven.units[-1] < 0.75 * plain.units[-1]
-
-
 @pytest.mark.parametrize("target", [1.0, 0, float("nan"), "95", True])
 def test_targets_that_are_no_share_are_refused(target: object) -> None:
     with pytest.raises(ValueError, match="`target_accuracy` must be a number between 0 and 1; it"):

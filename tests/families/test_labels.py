@@ -21,21 +21,8 @@ def draw(n=60, m=5, seed=0):
     return expit(z - 1).round(2), (rng.random((n, m)) < expit(z)).astype(int)
 
 
-def micro_f1(y, decided, weight=None):
-    return f1_score(y, decided, average="micro", sample_weight=weight, zero_division=0)
-
-
-def brute_force(proba, y, weight=None):
-    """The best score over all thresholds, one for each distinct probability."""
-    return max(micro_f1(y, proba > t, weight) for t in np.append(np.unique(proba), 0))
-
-
-def test_the_common_threshold_is_the_best_there_is():
-    proba, y = draw()
-    weight = np.random.default_rng(1).uniform(0.2, 3, len(y))
-    threshold = LabelThresholds().fit(proba, y, sample_weight=weight).global_threshold_
-    found = micro_f1(y, proba > threshold, weight)
-    assert found == pytest.approx(brute_force(proba, y, weight), abs=1e-12)
+def micro_f1(y, decided):
+    return f1_score(y, decided, average="micro", zero_division=0)
 
 
 @settings(max_examples=20)
@@ -46,7 +33,8 @@ def test_the_common_threshold_is_the_best_there_is():
 def test_ties_zeros_and_ones(proba, y):
     proba = np.where(proba < 1e-300, 0, proba)
     threshold = LabelThresholds().fit(proba, y).global_threshold_
-    assert micro_f1(y, proba > threshold) == pytest.approx(brute_force(proba, y), abs=1e-12)
+    best = max(micro_f1(y, proba > t) for t in np.append(np.unique(proba), 0))
+    assert micro_f1(y, proba > threshold) == pytest.approx(best, abs=1e-12)
     assert 0 < threshold < 1
 
 
@@ -192,12 +180,6 @@ def test_probabilities_of_0_and_1_and_labels_never_or_always_there():
         assert np.isfinite(fitted.slope_).all()
         assert ((after > 0) & (after < 1)).all()
         assert log_loss(y.ravel(), after.ravel()) < log_loss(y.ravel(), proba.ravel())
-
-
-def test_no_positives_at_all():
-    logits, y = bold_labels(50)
-    after = LabelwiseScaling(input="logits").fit(logits, np.zeros_like(y)).transform(logits)
-    assert (after < 0.1).all()
 
 
 def test_where_log_odds_are_cut_off():
