@@ -144,12 +144,8 @@ def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarr
     if costs is None:
         return Purpose(resolve_scoring(scoring, kind.is_multilabel, classes=classes), kind)
     if scoring is not None:
-        raise InputError(
-            "`scoring` and `costs` are two ways to state a goal",
-            "both are given",
-            "Pass one of them.",
-            code="parameter",
-        )
+        rule = "`scoring` and `costs` are two ways to state a goal"
+        raise InputError(rule, "both are given", "Pass one of them.", code="parameter")
     if kind.is_multilabel:
         raise InputError(
             "`costs` are for problems with one class per row",
@@ -181,13 +177,11 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
     wrong = np.argwhere(~(np.abs(table) <= _LARGEST))
     if wrong.size:
         row, column = wrong[0]
-        raise InputError(
-            f"`costs` must be finite, and at most {_LARGEST:.0e} in size",
-            f"row {row}, column {column} is {table[row, column]}",
-            "Pass a large number for a decision that must not be taken.",
-            value=float(table[row, column]),
-            code="costs",
-        )
+        rule = f"`costs` must be finite, and at most {_LARGEST:.0e} in size"
+        offender = f"row {row}, column {column} is {table[row, column]}"
+        remedy = "Pass a large number for a decision that must not be taken."
+        value = float(table[row, column])
+        raise InputError(rule, offender, remedy, value=value, code="costs")
     return table
 
 
@@ -196,12 +190,10 @@ def _as_table(costs: Any) -> np.ndarray:
     try:
         return np.array(costs)
     except ValueError as error:  # NumPy's words for rows of different length
-        raise InputError(
-            "`costs` must be a table with rows of the same length",
-            str(error).split(". ")[0].rstrip("."),
-            "Pass a row for each true class, with a column for each decision.",
-            code="costs",
-        ) from error
+        rule = "`costs` must be a table with rows of the same length"
+        offender = str(error).split(". ")[0].rstrip(".")
+        remedy = "Pass a row for each true class, with a column for each decision."
+        raise InputError(rule, offender, remedy, code="costs") from error
 
 
 def _from_mapping(costs: Mapping[Any, Any], classes: np.ndarray) -> np.ndarray:

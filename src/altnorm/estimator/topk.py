@@ -111,13 +111,10 @@ def _check_form(columns: np.ndarray, listed: np.ndarray) -> None:
     """Raise unless these are a matrix of integers and one of numbers, of one shape."""
     shapes, dtypes = (columns.shape, listed.shape), (columns.dtype, listed.dtype)
     if columns.ndim != 2 or columns.shape != listed.shape:
-        raise InputError(
-            "`indices` and `values` must be two matrices of one shape",
-            f"their shapes are {shapes[0]} and {shapes[1]}",
-            "Pass one row per example and one column per known class.",
-            value=shapes,
-            code="shape",
-        )
+        rule = "`indices` and `values` must be two matrices of one shape"
+        offender = f"their shapes are {shapes[0]} and {shapes[1]}"
+        remedy = "Pass one row per example and one column per known class."
+        raise InputError(rule, offender, remedy, value=shapes, code="shape")
     if columns.dtype.kind not in "iu" or listed.dtype.kind != "f":
         rule = "`indices` must hold integers and `values` floating-point numbers"
         offender = f"their dtypes are {dtypes[0]} and {dtypes[1]}"

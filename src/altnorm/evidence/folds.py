@@ -187,32 +187,23 @@ def number_groups(groups: Any, known: np.ndarray) -> np.ndarray:
     check_unmasked(groups, "groups")
     values = np.asarray(on_host(groups))
     if values.shape != known.shape:
-        raise InputError(
-            "`groups` must have one entry per row",
-            f"its shape is {values.shape} and there are {known.size} rows",
-            "Pass the group of each row.",
-            value=values.shape,
-            code="shape",
-        )
+        rule, remedy = "`groups` must have one entry per row", "Pass the group of each row."
+        offender = f"its shape is {values.shape} and there are {known.size} rows"
+        raise InputError(rule, offender, remedy, value=values.shape, code="shape")
     listed = values[known].tolist()
     missing = [i for i, value in enumerate(listed) if is_missing(value)]
     if missing:
-        raise InputError(
-            "Every row must have a group",
-            f"{len(missing)} of {known.sum()} rows with a label have none, the first is row "
-            f"{np.flatnonzero(known)[missing[0]]}",
-            "Give a row that belongs to no group one of its own.",
-            value=None,
-            code="groups",
-        )
+        rule, first = "Every row must have a group", np.flatnonzero(known)[missing[0]]
+        offender = f"{len(missing)} of {known.sum()} rows with a label have none, the first is row "
+        remedy = "Give a row that belongs to no group one of its own."
+        raise InputError(rule, f"{offender}{first}", remedy, code="groups")
     # By what they are, not by order: names and numbers may be mixed.
     numbers: dict[Any, int] = {}
     try:
         return np.array([numbers.setdefault(value, len(numbers)) for value in listed])
     except TypeError as error:  # Python's: unhashable type: 'dict'
-        raise InputError(
-            "`groups` must hold names or numbers", str(error), "Pass text.", code="groups"
-        ) from error
+        rule = "`groups` must hold names or numbers"
+        raise InputError(rule, str(error), "Pass text.", code="groups") from error
 
 
 def assign_folds(
@@ -229,16 +220,12 @@ def assign_folds(
     """
     n_units = len(classes) if groups is None else np.unique(groups).size
     if n_units < 2:
-        noun = "rows" if groups is None else "groups"
-        raise InputError(
-            f"Cross-fitting needs at least 2 {noun}",
-            f"there is {len(classes)} sample"
-            if groups is None
-            else f"there are {len(classes)} rows in {n_units} group",
-            "Use AlternatingNormalizer with fixed settings.",
-            value=n_units,
-            code="too_few_rows",
-        )
+        noun, offender = "rows", f"there is {len(classes)} sample"
+        if groups is not None:
+            noun, offender = "groups", f"there are {len(classes)} rows in {n_units} group"
+        rule = f"Cross-fitting needs at least 2 {noun}"
+        remedy = "Use AlternatingNormalizer with fixed settings."
+        raise InputError(rule, offender, remedy, value=n_units, code="too_few_rows")
     if not isinstance(cv, Integral):
         return _given_folds(classes, cv, groups)
     n_folds = min(check_integer(cv, "cv", low=2), n_units)
@@ -266,14 +253,12 @@ def _given_folds(classes: np.ndarray, cv: Any, groups: Any) -> np.ndarray:
     for k, (_, test) in enumerate(splits):
         folds[test] = k
         times[test] += 1
-    if (times != 1).any():
-        raise InputError(
-            "Each row must be in the test part of one split",
-            f"{(times != 1).sum()} of {n_rows} are in none or in several",
-            "Pass a splitter that partitions the rows, such as KFold.",
-            value=int((times != 1).sum()),
-            code="parameter",
-        )
+    n_wrong = int((times != 1).sum())
+    if n_wrong:
+        rule = "Each row must be in the test part of one split"
+        offender = f"{n_wrong} of {n_rows} are in none or in several"
+        remedy = "Pass a splitter that partitions the rows, such as KFold."
+        raise InputError(rule, offender, remedy, value=n_wrong, code="parameter")
     return folds
 
 

@@ -278,14 +278,8 @@ def _positive_class(classes: np.ndarray, asked: Any, name: str) -> int | None:
     As in scikit-learn it is the class 1, or the second one where no class is called so.
     """
     if classes.size != 2:
-        raise InputError(
-            f"The score {name!r} is about one of two classes",
-            f"there are {classes.size}",
-            value=name,
-            code="parameter",
-            parameter="scoring",
-            example=f"{name}_macro",
-        )
+        rule = f"The score {name!r} is about one of two classes"
+        raise _unsuitable(rule, f"there are {classes.size}", name, f"{name}_macro")
     names = classes.tolist()
     if asked is not None:
         return names.index(asked) if asked in names else None
@@ -299,27 +293,23 @@ def _check_name(scoring: str, multilabel: bool) -> None:
         names, problem = sorted(SCORES[multilabel]), kind_of_labels(multilabel).words.problem
         near = get_close_matches(scoring, names, 1)
         meant = f"Did you mean {near[0]!r}? " if near else ""
-        raise InputError(
-            f"`scoring` must be a score for {problem} predictions",
-            f"it is {scoring!r}",
-            f"{meant}Pass {', '.join(names)}, fbeta=BETA_macro, or another score of scikit-learn.",
-            value=scoring,
-            code="parameter",
-        )
+        rule = f"`scoring` must be a score for {problem} predictions"
+        others = "fbeta=BETA_macro, or another score of scikit-learn"
+        remedy = f"{meant}Pass {', '.join(names)}, {others}."
+        raise InputError(rule, f"it is {scoring!r}", remedy, value=scoring, code="parameter")
 
 
 def _check_classification(scorer: Any, name: str) -> None:
     """Raise if scikit-learn's score is for regression or clustering; it may give a number here."""
     module = getattr(getattr(scorer, "_score_func", None), "__module__", "") or ""
     if "regression" in module or "cluster" in module:
-        raise InputError(
-            "`scoring` must be a score for classification",
-            f"{name!r} is not",
-            value=name,
-            code="parameter",
-            parameter="scoring",
-            example="accuracy",
-        )
+        rule = "`scoring` must be a score for classification"
+        raise _unsuitable(rule, f"{name!r} is not", name, "accuracy")
+
+
+def _unsuitable(rule: str, offender: str, value: Any, example: str) -> InputError:
+    about = {"parameter": "scoring", "example": example}
+    return InputError(rule, offender, value=value, code="parameter", **about)
 
 
 class _Given(ClassifierMixin, BaseEstimator):
@@ -360,19 +350,11 @@ def _score_with(
     except TypeError as error:
         if "sample_weight" not in str(error):
             raise
-        raise InputError(
-            "`scoring` must take weights where rows have them",
-            f"{name!r} has no parameter `sample_weight`",
-            "Write it as scorer(estimator, X, y, sample_weight=None), or pass no weights.",
-            value=scorer,
-            code="parameter",
-        ) from error
+        rule = "`scoring` must take weights where rows have them"
+        offender = f"{name!r} has no parameter `sample_weight`"
+        remedy = "Write it as scorer(estimator, X, y, sample_weight=None), or pass no weights."
+        raise InputError(rule, offender, remedy, value=scorer, code="parameter") from error
     except ValueError as error:
-        raise InputError(
-            "`scoring` must suit the labels",
-            f"{name!r} does not: {str(error).splitlines()[0].split('. ')[0].rstrip('.')}",
-            value=scorer,
-            code="parameter",
-            parameter="scoring",
-            example="roc_auc_ovr",
-        ) from error
+        reason = str(error).splitlines()[0].split(". ")[0].rstrip(".")
+        rule, offender = "`scoring` must suit the labels", f"{name!r} does not: {reason}"
+        raise _unsuitable(rule, offender, scorer, "roc_auc_ovr") from error

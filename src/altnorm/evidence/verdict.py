@@ -408,13 +408,9 @@ def _units(groups: Any, n_rows: int) -> np.ndarray:
     """Number of the group of each row; there must be some to compare."""
     units = number_groups(groups, np.ones(n_rows, dtype=bool))
     if units.max() == 0:
-        raise InputError(
-            "A comparison needs at least 2 groups",
-            f"all {n_rows} rows are of one",
-            "Pass no groups if its rows are independent.",
-            value=1,
-            code="groups",
-        )
+        rule, offender = "A comparison needs at least 2 groups", f"all {n_rows} rows are of one"
+        remedy = "Pass no groups if its rows are independent."
+        raise InputError(rule, offender, remedy, value=1, code="groups")
     return units
 
 
