@@ -217,10 +217,13 @@ def test_the_common_threshold_is_the_best(scoring):
 
 @pytest.mark.parametrize("scoring", ["subset_accuracy", "neg_log_loss", "accuracy"])
 def test_labels_above_one_half_where_no_better_rule_is_known(scoring):
+    """And each right one is worth the same."""
     proba, labels, weight = draw_labels()
-    found = purpose_of(scoring, m=4, multilabel=True).fit(proba, labels, weight)
-    np.testing.assert_array_equal(found.values, 0.5)
-    np.testing.assert_array_equal(found.codes(proba), proba > 0.5)
+    purpose = purpose_of(scoring, m=4, multilabel=True)
+    for rule in (purpose.fit(proba, labels, weight), purpose.most_probable(proba, labels, weight)):
+        codes = rule.codes(proba)
+        np.testing.assert_array_equal(codes, proba > 0.5)
+        np.testing.assert_allclose(values_of(rule, labels, codes), (codes == labels).mean(axis=1))
 
 
 # What decisions are worth.
@@ -251,15 +254,6 @@ def test_worth_is_what_one_more_decision_adds_to_the_score(scoring, costs, multi
         change = purpose.score(labels, other, weight) - before
         worth = values_of(rule, labels, other) - values
         assert change == pytest.approx(weight @ worth / weight.sum(), rel=0.05, abs=1e-9)
-
-
-@pytest.mark.parametrize("scoring", ["subset_accuracy", "neg_log_loss"])
-def test_worth_where_labels_do_not_add_up_is_the_share_of_right_ones(scoring):
-    proba, labels, weight = draw_labels()
-    purpose = purpose_of(scoring, m=4, multilabel=True)
-    for rule in (purpose.fit(proba, labels, weight), purpose.most_probable(proba, labels, weight)):
-        codes = rule.codes(proba)
-        np.testing.assert_allclose(values_of(rule, labels, codes), (codes == labels).mean(axis=1))
 
 
 # Borders of the rules.
@@ -306,12 +300,9 @@ def test_the_worst_that_one_decision_can_do(rule, worst):
     assert rule.worst_row() == pytest.approx(worst)
 
 
-def test_costs_of_one_for_every_mistake_are_accuracy():
+def test_the_most_probable_class_by_whatever_name():
     assert Decision("costs", 1 - np.eye(3)).is_argmax
     assert not Decision("costs", 2 - np.eye(3)).is_argmax
-
-
-def test_rules_in_words():
     assert repr(Decision("weights", np.ones(3))) == "Decision(the most probable class)"
     rare = Decision("weights", np.array([1, 3.00049]))
     assert repr(rare) == "Decision(weights=[1., 3.])"

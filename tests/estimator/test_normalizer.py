@@ -124,18 +124,14 @@ def test_labels_of_any_type(classes, dtype):
     np.testing.assert_array_equal(decided, classes[normalizer.transform(proba).argmax(axis=1)])
 
 
-def test_labels_of_one_kind_only():
-    proba, _ = draw(60, 2)
-    only_true = AlternatingNormalizer(prior="uniform").fit(proba, np.ones(60, dtype=bool))
-    np.testing.assert_array_equal(only_true.classes_, [False, True])
-
-
-def test_other_column_names_leave_sorted_labels():
+def test_which_class_a_column_stands_for():
     proba, y = draw(60, 3)
-    data = pd.DataFrame(proba, columns=["p1", "p2", "p3"])
-    assert AlternatingNormalizer().fit(data, y + 5).classes_.tolist() == [5, 6, 7]
-    assert AlternatingNormalizer().fit(data).classes_.tolist() == ["p1", "p2", "p3"]
-    assert AlternatingNormalizer().fit(proba).classes_.tolist() == [0, 1, 2]
+    named = pd.DataFrame(proba, columns=["p1", "p2", "p3"])
+    of_two, fit = np.eye(2)[y % 2], AlternatingNormalizer(prior="uniform").fit
+    assert fit(named, y + 5).classes_.tolist() == [5, 6, 7]  # names of columns that are no labels
+    assert fit(named).classes_.tolist() == ["p1", "p2", "p3"]
+    assert fit(proba).classes_.tolist() == [0, 1, 2]
+    assert fit(of_two, np.ones(60, dtype=bool)).classes_.tolist() == [False, True]
 
 
 # What is remembered.
@@ -245,35 +241,23 @@ def test_another_number_of_columns_is_told_in_classes():
 # What readers of the paper try.
 
 
-@pytest.mark.parametrize(
-    ("estimator", "symbol", "name"),
-    [
-        (AlternatingNormalizer, "d", "depth"),
-        (AlternatingNormalizer, "tau", "threshold"),
-        (AlternatingNormalizer, "q", "prior"),
-        (AlternatingNormalizer, "k", "k_max"),
-        (AlternatingNormalizer, "A0", "reference"),
-        (AlternatingNormalizerCV, "d", "depths"),
-        (AlternatingNormalizerCV, "tau", "thresholds"),
-        (AlternatingNormalizerCV, "alpha", "alphas"),
-    ],
-)
-def test_a_symbol_of_the_paper_is_answered_with_our_name(estimator, symbol, name):
-    with pytest.raises(TypeError, match=f"the paper's {symbol} is `{name}` here"):
-        estimator(**{symbol: 2})
-    assert name in estimator().get_params()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'eta'"):
-        estimator(eta=2)
+OF_A_FUNCTION = {"d": "depth", "q": "prior", "A0": "reference", "b0": "proba"}
+SYMBOLS = {
+    AlternatingNormalizer: {"d": "depth", "tau": "threshold", "q": "prior", "k": "k_max"},
+    AlternatingNormalizerCV: {"d": "depths", "tau": "thresholds", "alpha": "alphas"},
+    alternating_normalization: OF_A_FUNCTION,
+    trajectory: OF_A_FUNCTION,
+}
 
 
-@pytest.mark.parametrize("function", [alternating_normalization, trajectory])
-def test_functions_answer_symbols_of_the_paper_too(function):
-    for symbol, name in {"d": "depth", "q": "prior", "A0": "reference", "b0": "proba"}.items():
+@pytest.mark.parametrize("call", SYMBOLS)
+def test_a_symbol_of_the_paper_is_answered_with_our_name(call):
+    for symbol, name in SYMBOLS[call].items():
         with pytest.raises(TypeError, match=f"the paper's {symbol} is `{name}` here"):
-            function(**{symbol: 2})
-    assert list(inspect.signature(function).parameters)[:3] == ["proba", "reference", "prior"]
+            call(**{symbol: 2})
+        assert name in inspect.signature(call).parameters
     with pytest.raises(TypeError, match="unexpected keyword argument 'eta'"):
-        function(eta=2)
+        call(eta=2)
 
 
 @pytest.mark.parametrize("make", [Adjuster, AlternatingNormalizerCV.as_published])
@@ -287,15 +271,15 @@ def test_settings_that_a_fit_chooses_are_said_to_be_chosen(make):
     assert make(k_max=3).k_max == 3
 
 
-def test_without_labels_classes_are_column_numbers():
-    proba = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+@pytest.mark.parametrize(
+    ("label", "message"), [("a", r" numbers, 0 to 2; to name"), (3, r" the classes.*\[0, 1, 2\]")]
+)
+def test_labels_that_are_no_column_numbers(label, message):
+    proba, _ = draw(50, 3)
     normalizer = AlternatingNormalizer().fit(proba)
-    assert normalizer.classes_.tolist() == [0, 1, 2]
     assert normalizer.score(proba, normalizer.predict(proba)) == 1
-    with pytest.raises(InputError, match=r"Each label must be one of .* numbers, 0 to 2; to name"):
-        normalizer.score(proba, ["a"] * 50)
-    with pytest.raises(InputError, match=r"Each label must be one of the classes.*\[0, 1, 2\]"):
-        normalizer.score(proba, [3] * 50)
+    with pytest.raises(InputError, match=f"Each label must be one of.*{message}"):
+        normalizer.score(proba, [label] * 50)
 
 
 def test_the_score_is_accuracy_or_micro_f1():
