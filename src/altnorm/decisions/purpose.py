@@ -78,7 +78,6 @@ class Purpose:
     def _rule(
         self, values: Any, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray
     ) -> Decision:
-        """The rule of these thresholds or weights, one or m, and what its decisions are worth."""
         m, kind = proba.shape[1], "thresholds" if self.kind.is_multilabel else "weights"
         rule = Decision(kind, np.full(m, values, dtype=float))
         return replace(rule, worth=self._worth(rule.codes(proba), labels, weight, m))

@@ -108,7 +108,6 @@ def read_training(
 
 
 def _check_values(model: object, values: Array) -> Input:
-    """Return sound probabilities, or logits."""
     kind, input = kind_of(model), getattr(model, "input", "proba")
     validation.check_choice(input, "input", ("proba", "logits"))
     if input == "proba":
@@ -153,7 +152,6 @@ def mean_one(weight: np.ndarray | None, n_rows: int) -> np.ndarray:
 
 
 def _read_columns(estimator: Any, proba: Any) -> Array:
-    """Return finite numbers, columns in the order of the classes."""
     if is_foreign(proba):
         values = validation.check_device_array(proba)
         validate_data(estimator, values, skip_check_array=True, reset=False)

@@ -108,7 +108,6 @@ def _read(
 
 
 def _check_form(columns: np.ndarray, listed: np.ndarray) -> None:
-    """Raise unless these are a matrix of integers and one of numbers, of one shape."""
     shapes, dtypes = (columns.shape, listed.shape), (columns.dtype, listed.dtype)
     if columns.ndim != 2 or columns.shape != listed.shape:
         rule = "`indices` and `values` must be two matrices of one shape"

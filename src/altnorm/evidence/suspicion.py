@@ -239,7 +239,6 @@ def _lowest_correlation(proba: np.ndarray, labels: np.ndarray) -> tuple[float, f
 
 
 def _centred(x: np.ndarray) -> np.ndarray:
-    """Without the mean of each row and column."""
     x = x - x.mean(axis=1, keepdims=True)
     return np.asarray(x - x.mean(axis=0))
 

@@ -29,7 +29,7 @@ from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.gates import Gate, Gates
-from altnorm.evidence.paired import Paired, attribute_gain, paired_test
+from altnorm.evidence.paired import attribute_gain, paired_test
 from altnorm.evidence.promise import Promise
 from altnorm.evidence.scores import resolve_scoring
 
@@ -262,7 +262,6 @@ class Verdict:
 
 
 def _plain(record: Verdict | Caution) -> dict[str, Any]:
-    """The fields of a record; what is not finite as None."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in vars(record).items()
@@ -389,7 +388,9 @@ def compare_predictions(
     # A score that can only be called is known by blocks, of whole groups.
     clusters = [blocks] if score.function is not None else [] if units is None else [units]
     test = paired_test(rows, weight, clusters)
-    reason = _reason_against(test, identical=np.array_equal(old, new))
+    reason = "" if test.p_value < SIGNIFICANCE else "not_significant"
+    if not test.gain > 0:  # a gain of NaN is no gain either
+        reason = "identical" if np.array_equal(old, new) else "no_gain"
     return Verdict(
         score.name,
         score(truth, old),
@@ -419,12 +420,3 @@ def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[
     changed = old != new
     fixed, broken = changed & (new == truth), changed & (old == truth)
     return int(changed.sum()), int(fixed.sum()), int(broken.sum())
-
-
-def _reason_against(test: Paired, *, identical: bool) -> str:
-    """Why not to call it better, as a code; empty if there is no reason."""
-    if identical:
-        return "identical"
-    if not test.gain > 0:  # a gain of NaN is no gain either
-        return "no_gain"
-    return "" if test.p_value < SIGNIFICANCE else "not_significant"

@@ -86,18 +86,10 @@ class LabelwiseScaling(PenalisedPeer):
     with :math:`\bar z` the log-odds of the labels minus their mean, divided by their spread (over
     all rows and labels). First :math:`a` and :math:`b` are fitted to all labels together, then
     :math:`a_j` and :math:`b_j` minimise the log loss of label j plus
-    :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`. For one label this is Platt's scaling [1]_. A label
+    :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`. For one label this is Platt's scaling (1999). A label
     that is rare, or has no positive row at all, stays close to what holds for all of them. With
-    `bends`, the line of a label may bend at the quartiles of its log-odds, held by the same
-    penalty.
-
-    The `strength` is as for :class:`BiasCorrectedTemperature`, but folds are contiguous parts of
-    the rows. What is fitted: `slope_`, `bias_`, where lines bend, `edges_`, and by how much,
-    `weights_`; log-odds beyond `limit_`, of either sign, count as this far from 0.
-
-    References
-    ----------
-    .. [1] Platt, "Probabilistic outputs for support vector machines", 1999.
+    `bends`, the line of a label may bend at the quartiles of its log-odds, `edges_`, by `weights_`,
+    held by the same penalty. Log-odds beyond `limit_`, of either sign, count as this far from 0.
     """
 
     multilabel = "labelwise"
@@ -294,5 +286,4 @@ def _penalised(
 
 
 def _newton_step(gradient: np.ndarray, bend: np.ndarray) -> np.ndarray:
-    """Solve the small system of each label."""
     return -np.linalg.solve(bend, gradient.T[:, :, None])[:, :, 0].T

@@ -166,8 +166,8 @@ def fit_slope(loss: Likelihood, *, shrink: float = 0.0, rough: bool = False) -> 
     if _slope_derivatives(high, loss, shrink)[0] <= 0:
         return SLOPES[1]
     # With `args`: SciPy would keep what a closure holds alive until the garbage is collected.
-    at = root_scalar(_slope_derivative, args=(loss, shrink), bracket=(low, high), xtol=1e-10).root
-    return float(np.exp(at))
+    options = {"bracket": (low, high), "fprime": True, "method": "brentq", "xtol": 1e-10}
+    return float(np.exp(root_scalar(_slope_derivatives, args=(loss, shrink), **options).root))
 
 
 def _newton_slope(loss: Likelihood, shrink: float, enough: float) -> float | None:
@@ -192,10 +192,6 @@ def _slope_derivatives(log_slope: float, loss: Likelihood, shrink: float) -> tup
     slope = float(np.exp(log_slope))
     first, second = loss.slope_derivatives(slope)
     return slope * first + shrink * log_slope, slope * first + slope**2 * second + shrink
-
-
-def _slope_derivative(log_slope: float, loss: Likelihood, shrink: float) -> float:
-    return _slope_derivatives(log_slope, loss, shrink)[0]
 
 
 def stratified_folds(codes: np.ndarray, n_folds: int) -> np.ndarray:

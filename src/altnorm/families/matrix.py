@@ -84,10 +84,8 @@ class MatrixScaling(ScoreScaling):
     strength : float or "cv", default="cv"
         Strength :math:`\lambda` of the penalty; "cv" as for :class:`BiasCorrectedTemperature`,
         among 512, 128, .., 1/2048.
-    cv : int, default=5
-        Number of folds for ``strength="cv"``.
-    input : {"proba", "logits"}, default="proba"
-        What the columns hold.
+    cv, input
+        As for :class:`BiasCorrectedTemperature`.
 
     Attributes
     ----------
