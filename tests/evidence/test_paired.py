@@ -100,15 +100,12 @@ def test_one_more_row_at_its_worst_is_allowed_for_in_both_directions():
     mirrored = paired_test(-rows, ones(rows), worst=0.03)
     assert mirrored.errors == pytest.approx(-careful.errors)
     assert paired_test(rows, ones(rows), worst=0.2).p_value == 1
-
-
-def test_what_a_gain_is_known_to_be_too_large_by_is_taken_off():
-    rows = np.repeat([1, -1, 0], [20, 5, 75]) / 100
-    plain, careful = (paired_test(rows, ones(rows), surplus=surplus) for surplus in (0.0, 0.03))
-    assert (careful.gain, careful.std_error) == (plain.gain, plain.std_error)
-    assert careful.one_sided == pytest.approx(t.sf((0.15 - 0.03) / plain.std_error, 25 - 1))
-    assert plain.ci_low - careful.ci_low == pytest.approx(0.03)
-    assert careful.ci_high - plain.ci_high == pytest.approx(0.03)
+    # What the gain is known to be too large by is taken off, and no more.
+    known = paired_test(rows, ones(rows), surplus=0.03)
+    assert (known.gain, known.std_error) == (plain.gain, plain.std_error)
+    assert known.one_sided == pytest.approx(t.sf((0.15 - 0.03) / plain.std_error, 25 - 1))
+    ends = plain.ci_low - 0.03, plain.ci_high + 0.03
+    assert (known.ci_low, known.ci_high) == pytest.approx(ends)
 
 
 def test_a_standard_error_of_few_rows_says_less():
@@ -129,14 +126,9 @@ def test_one_large_group_among_small_ones_is_no_proof():
     assert paired_test(rows, ones(rows), [groups]).p_value > 0.2
 
 
-def test_the_larger_error_counts():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=300) / 300
-    alone = paired_test(rows, np.ones(300))
-    for seed in range(5):
-        groups = np.random.default_rng(seed).integers(30, size=300)
-        assert paired_test(rows, np.ones(300), [groups]).std_error >= alone.std_error
-    for worst in (0.0, 0.01):  # one group tells nothing
+def test_one_group_tells_nothing():
+    rows = np.random.default_rng(0).normal(size=300) / 300
+    for worst in (0.0, 0.01):
         alone = paired_test(rows, np.ones(300), worst=worst)
         assert paired_test(rows, np.ones(300), [np.zeros(300, int)], worst=worst) == alone
 
