@@ -82,26 +82,21 @@ def test_scores_at_their_edges():
     assert resolve_scoring("roc_auc")(y, proba) == pytest.approx(sk.roc_auc_score(y, proba[:, 1]))
 
 
-def average_f1(kind):
-    return lambda y, p, w: sk.f1_score(
-        y, p > 0.5, average=kind, sample_weight=w, zero_division=0
-    )  # fmt: skip
+def f_beta(average, beta=1.0):
+    options = {"beta": beta, "average": average, "zero_division": 0}
+    return lambda y, p, w: sk.fbeta_score(y, p > 0.5, sample_weight=w, **options)
 
 
 MULTI = {
     "accuracy": lambda y, p, w: sk.accuracy_score(y, p > 0.5, sample_weight=w),
     "subset_accuracy": lambda y, p, w: sk.accuracy_score(y, p > 0.5, sample_weight=w),
-    **{f"f1_{kind}": average_f1(kind) for kind in ("macro", "micro", "weighted", "samples")},
-    "fbeta=2_macro": lambda y, p, w: sk.fbeta_score(
-        y, p > 0.5, beta=2, average="macro", sample_weight=w, zero_division=0
-    ),
-    "neg_log_loss": lambda y, p, w: (
-        -np.mean(
-            [
-                sk.log_loss(y[:, j], p[:, j], sample_weight=w, labels=[0, 1])
-                for j in range(y.shape[1])
-            ]
-        )
+    **{f"f1_{kind}": f_beta(kind) for kind in ("macro", "micro", "weighted", "samples")},
+    "fbeta=2_macro": f_beta("macro", 2.0),
+    "neg_log_loss": lambda y, p, w: np.mean(
+        [
+            -sk.log_loss(*each, sample_weight=w, labels=[0, 1])
+            for each in np.stack([y.T, p.T], axis=1)
+        ]
     ),
     "neg_brier_score": lambda y, p, w: -np.average(((p - y) ** 2).mean(1), weights=w),
 }
@@ -119,17 +114,6 @@ def test_multilabel_scores_equal_scikit_learn(name, weighted):
     check_form(score)
     pred = proba if score.needs == "proba" else proba > 0.5
     assert score(y, pred, w) == pytest.approx(MULTI[name](y, proba, w))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_any_scikit_learn_scorer_works(weighted):
-    y, proba, weight = single_problem(4, 3, 200)
-    w = weight if weighted else None
-    expected = sk.roc_auc_score(y, proba, multi_class="ovr", sample_weight=w)
-    assert resolve_scoring("roc_auc_ovr")(y, proba, w) == pytest.approx(expected)
-    jaccard = sk.make_scorer(sk.jaccard_score, average="macro")
-    expected = sk.jaccard_score(y, proba.argmax(1), average="macro", sample_weight=w)
-    assert resolve_scoring(jaccard)(y, proba, w) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -206,18 +190,30 @@ def test_a_binary_score_of_three_classes_is_refused(scoring):
         resolve_scoring(scoring, classes=np.arange(3))
 
 
+JACCARD = sk.make_scorer(sk.jaccard_score, average="macro", zero_division=0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_any_scikit_learn_scorer_works(weighted):
+    y, proba, weight = single_problem(4, 3, 200)
+    w = weight if weighted else None
+    expected = sk.roc_auc_score(y, proba, multi_class="ovr", sample_weight=w)
+    assert resolve_scoring("roc_auc_ovr")(y, proba, w) == pytest.approx(expected)
+    expected = sk.jaccard_score(y, proba.argmax(1), average="macro", sample_weight=w)
+    assert resolve_scoring(JACCARD)(y, proba, w) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("n_labels", [1, 2, 5])
 def test_scorers_of_multilabel_predictions(n_labels):
     rng = np.random.default_rng(6)
     proba = rng.random((80, n_labels))
     y = (rng.random(proba.shape) < proba).astype(int)
-    for name, pred in [("roc_auc", proba), ("average_precision", proba)]:
-        function = {"roc_auc": sk.roc_auc_score, "average_precision": sk.average_precision_score}
-        assert resolve_scoring(name, True)(y, proba) == pytest.approx(function[name](y, pred))
+    for name in ("roc_auc", "average_precision"):
+        expected = getattr(sk, f"{name}_score")(y, proba)
+        assert resolve_scoring(name, True)(y, proba) == pytest.approx(expected)
     if n_labels > 1:
-        expected = sk.jaccard_score(y, proba > 0.5, average="samples", zero_division=0)
-        scorer = sk.make_scorer(sk.jaccard_score, average="samples", zero_division=0)
-        assert resolve_scoring(scorer, True)(y, proba) == pytest.approx(expected)
+        expected = sk.jaccard_score(y, proba > 0.5, average="macro", zero_division=0)
+        assert resolve_scoring(JACCARD, True)(y, proba) == pytest.approx(expected)
 
 
 def test_plain_callables_are_scorers_too():
