@@ -17,7 +17,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields, is_array
 from altnorm._base.persistence import Saved
 from altnorm._base.validation import check_choice
-from altnorm.estimator.correction import Correction, Rule, Stage, default_rule, run
+from altnorm.estimator.correction import Correction, Rule, Stage, run
 from altnorm.estimator.drift import Drift, Usage, count_usage, measure_drift
 from altnorm.estimator.explanation import Explanation
 from altnorm.estimator.kinds import FittedModel, kind_of
@@ -108,7 +108,9 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
 
     def _rule(self) -> Rule:
         """How it decides: for the most probable class, or labels more probable than not."""
-        return default_rule(kind_of(self).is_multilabel, len(self.classes_))
+        if kind_of(self).is_multilabel:
+            return Rule("thresholds", np.full(len(self.classes_), 0.5))
+        return Rule("weights")
 
     @overload
     def predict(self, proba: np.ndarray) -> np.ndarray: ...

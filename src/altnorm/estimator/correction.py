@@ -146,11 +146,6 @@ class Rule(NamedTuple):
         return np.array([*classes.tolist(), None], dtype=object)[codes]
 
 
-def default_rule(is_multilabel: bool, n_classes: int) -> Rule:
-    """Decide for the most probable class, or for the labels that are more probable than not."""
-    return Rule("thresholds", np.full(n_classes, 0.5)) if is_multilabel else Rule("weights")
-
-
 class Correction(NamedTuple):
     """All that a fitted model does to a row."""
 

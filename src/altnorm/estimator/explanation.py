@@ -91,7 +91,8 @@ class Explanation:
             row, column = np.nonzero(codes[:, :, 0] != codes[:, :, 1])
             codes, doubt, label = codes[row, column], ambiguity[row, column], classes[column]
             names = np.array([0, 1])
-            before, after = (_no_yes(p[row, column]) for p in proba)
+            yes = (p[row, column] for p in proba)
+            before, after = (np.stack([1 - p, p], axis=1) for p in yes)
         # A class at zero stays there; 1 says that nothing was done to it.
         factors = np.divide(after, before, out=np.ones_like(after), where=before > 0)
         return cls(
@@ -125,7 +126,3 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(str(changed) for changed in self)
-
-
-def _no_yes(p: np.ndarray) -> np.ndarray:
-    return np.stack([1 - p, p], axis=1)

@@ -280,9 +280,8 @@ def penalised(loss: ScoreLoss, held: Held) -> Penalised:
 
     def precondition(_: Point, strength: float) -> Operator:
         inverse = 1 / (curvature + strength)
-        if not held.pairs:
-            return partial(_solve_together, basis, classes, inverse)
-        return partial(_solve_apart, basis, inverse, _own_change(held, basis, inverse, strength))
+        own = _own_change(held, basis, inverse, strength) if held.pairs else None
+        return partial(_solve, basis, classes, inverse, own)
 
     is_quadratic = not held.pairs
     return Penalised(loss, penalty, precondition, is_quadratic=is_quadratic, n_steps=_N_STEPS)
@@ -307,21 +306,18 @@ def _own_change(held: Held, basis: np.ndarray, inverse: np.ndarray, strength: fl
     return columns * (looser / (1 - looser * columns[np.arange(m), np.arange(m)]))[:, None]
 
 
-def _solve_together(
-    basis: np.ndarray, classes: np.ndarray, inverse: np.ndarray, gradient: np.ndarray
+def _solve(
+    basis: np.ndarray,
+    classes: np.ndarray,
+    inverse: np.ndarray,
+    own: np.ndarray | None,
+    gradient: np.ndarray,
 ) -> np.ndarray:
-    """Solve with the rough Hessian in its bases of features and classes."""
+    """Solve with the rough Hessian in its bases, and with what is a class's own."""
     turned = classes.T @ gradient.reshape(len(inverse), -1) @ basis
-    return (classes @ (turned * inverse) @ basis.T).ravel()
-
-
-def _solve_apart(
-    basis: np.ndarray, inverse: np.ndarray, own: np.ndarray, gradient: np.ndarray
-) -> np.ndarray:
-    """Solve for each class on its own."""
-    m = len(inverse)
-    solved = ((gradient.reshape(m, -1) @ basis) * inverse) @ basis.T
-    solved += own * solved[np.arange(m), np.arange(m)][:, None]
+    solved = classes @ (turned * inverse) @ basis.T
+    if own is not None:
+        solved += own * np.diagonal(solved)[:, None]
     return solved.ravel()
 
 
