@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from altnorm import AlternatingNormalizer, InputError, peers
 from altnorm.families import LabelwiseScaling
-from altnorm.families.matrix import ScoreScaling
+from altnorm.families.linear import ScoreScaling
 from tests.problems import planted_labels
 
 SINGLE = [

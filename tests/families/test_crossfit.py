@@ -9,10 +9,9 @@ from sklearn.metrics import log_loss
 
 from altnorm.families import LabelwiseScaling
 from altnorm.families.crossfit import STRENGTHS, cross_fit, is_past_best
-from altnorm.families.curves import CURVE_STRENGTHS, curve_path
 from altnorm.families.labelwise import labelwise_path
 from altnorm.families.likelihood import stratified_folds
-from altnorm.families.matrix import MATRIX_STRENGTHS, matrix_path
+from altnorm.families.linear import CURVE_STRENGTHS, MATRIX_STRENGTHS, curve_path, matrix_path
 from altnorm.families.temperature import bias_path
 from altnorm.peers import BiasCorrectedTemperature, CurveScaling, MatrixScaling
 from tests.problems import bold_labels, favouring

@@ -35,9 +35,15 @@ from altnorm.families import (
     MatrixScaling,
 )
 from altnorm.families.crossfit import STRENGTHS, Path, cross_fit, is_behind
-from altnorm.families.curves import CURVE_STRENGTHS, FACET_ROWS, N_FACETS, curve_path
 from altnorm.families.labelwise import OddsTempering, fit_odds_tempering, labelwise_path
-from altnorm.families.matrix import MATRIX_STRENGTHS, matrix_path
+from altnorm.families.linear import (
+    CURVE_STRENGTHS,
+    FACET_ROWS,
+    MATRIX_STRENGTHS,
+    N_FACETS,
+    curve_path,
+    matrix_path,
+)
 from altnorm.families.scores import Tempering, fit_tempering
 from altnorm.families.temperature import bias_path
 

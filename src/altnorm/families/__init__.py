@@ -1,8 +1,7 @@
 """Corrections that are fitted by penalised likelihood, and other methods to compare with."""
 
-from altnorm.families.curves import CurveScaling
 from altnorm.families.labelwise import LabelwiseScaling
-from altnorm.families.matrix import MatrixScaling
+from altnorm.families.linear import CurveScaling, MatrixScaling
 from altnorm.families.temperature import (
     BatchCalibration,
     BiasCorrectedTemperature,

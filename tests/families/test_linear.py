@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from altnorm.families.curves import MOST_ROWS, thinned
+from altnorm.families.linear import MOST_ROWS, thinned
 from altnorm.families.scores import ScoreLoss, log_floor
 from altnorm.peers import CurveScaling, MatrixScaling
 from tests.libraries import LIBRARIES
