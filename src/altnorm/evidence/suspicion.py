@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
-from scipy.stats import binom, norm, rankdata
+from scipy.stats import binom, norm
+from sklearn.metrics import roc_auc_score
 
 from altnorm.evidence.verdict import Caution
 
@@ -146,14 +147,7 @@ def _area_between(rows: Labelled, one: int, other: int) -> float:
     # The median of two infinite odds overflows.
     odds = np.subtract(*np.log(np.maximum(proba, np.finfo(proba.dtype).smallest_subnormal)).T)
     difference = np.median(odds[is_one]) - np.median(odds[~is_one])
-    return _area(odds, is_one) if abs(difference) > SWAPPED_ODDS else 0.5
-
-
-def _area(values: np.ndarray, is_positive: np.ndarray) -> float:
-    """Area under the ROC curve, from the ranks of the positive rows."""
-    n = int(is_positive.sum())
-    above = rankdata(values)[is_positive].sum() - n * (n + 1) / 2
-    return float(above / (n * (is_positive.size - n)))
+    return float(roc_auc_score(is_one, odds)) if abs(difference) > SWAPPED_ODDS else 0.5
 
 
 def _below_chance(rows: Labelled) -> Caution | None:
@@ -181,7 +175,7 @@ def _ranked_backwards(rows: Labelled) -> Caution | None:
         has_label = rows.labels == column
         n, others = int(has_label.sum()), int((~has_label).sum())
         if min(n, others) >= FEWEST_RANKED:
-            area = _area(p, has_label)
+            area = float(roc_auc_score(has_label, p))
             if area >= 0.5:
                 return None
             areas.append(area)
