@@ -17,18 +17,12 @@ from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields, is_array
 from altnorm._base.persistence import Saved
 from altnorm._base.validation import check_choice
+from altnorm.estimator import reading
 from altnorm.estimator.correction import Correction, Rule, Stage, run
 from altnorm.estimator.drift import Drift, Usage, count_usage, measure_drift
 from altnorm.estimator.explanation import Explanation
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.estimator.reading import (
-    Input,
-    Training,
-    check_order,
-    read_input,
-    read_on_host,
-    read_weight,
-)
+from altnorm.estimator.reading import Input, Training
 
 _CORRECTIONS, _PLACED = arrays.KeptResults(), arrays.KeptResults()
 
@@ -80,7 +74,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             In new memory: a NumPy array or, for an array of PyTorch, CuPy or JAX, one of the same
             kind on the same device.
         """
-        return arrays.move(self._transform(read_input(self, proba)), proba)
+        return arrays.move(self._transform(reading.read_input(self, proba)), proba)
 
     if TYPE_CHECKING:  # scikit-learn says nothing about types
 
@@ -136,7 +130,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             row to a person; for multi-label problems the 0/1 matrix of decisions. Of the kind that
             `transform` returns; labels that are not numbers as a NumPy array.
         """
-        clean, rule = read_input(self, proba), self.correction().rule
+        clean, rule = reading.read_input(self, proba), self.correction().rule
         labels = rule.names(self._codes(clean, rule), self.classes_)
         return arrays.move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
@@ -153,10 +147,10 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         float
             The score, from 0 to 1.
         """
-        check_order(proba, y, "score")
-        clean = read_input(self, proba)
+        reading.check_order(proba, y, "score")
+        clean = reading.read_input(self, proba)
         labels = clean.encode(y, self.classes_)
-        weight = read_weight(sample_weight, len(labels))
+        weight = reading.read_weight(sample_weight, len(labels))
         codes = self._codes(clean, self.correction().rule)
         if clean.kind.is_multilabel:
             options = {"average": "micro", "zero_division": 0.0, "sample_weight": weight}
@@ -177,7 +171,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             One entry for each row for which `predict` differs from the most probable class of
             `proba`; in multi-label problems for each changed label.
         """
-        clean, rule = read_on_host(self, proba), self.correction().rule
+        clean, rule = reading.read_on_host(self, proba), self.correction().rule
         before, after = clean.proba, np.asarray(self._transform(clean))
         ambiguity = clean.kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
         decided = clean.kind.decide(before), rule.codes(before if rule.on_input else after)
@@ -205,7 +199,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         >>> normalizer.drift(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
         True
         """
-        rows = read_on_host(self, proba).proba
+        rows = reading.read_on_host(self, proba).proba
         return self._advise(measure_drift(self.usage_, count_usage(self, rows)), rows)
 
     def _advise(self, drift: Drift, rows: np.ndarray) -> Drift:
@@ -241,14 +235,14 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
 
     def _score_by(self, score: Any, proba: Any, y: Any, sample_weight: Any) -> float:
         """Score decisions on all rows, or probabilities, by a score that says what it needs."""
-        check_order(proba, y, "score")
-        clean = read_input(self, proba)
+        reading.check_order(proba, y, "score")
+        clean = reading.read_input(self, proba)
         labels = clean.encode(y, self.classes_)
         if score.needs == "proba":
             predicted = arrays.to_numpy(self._transform(clean))
         else:
             predicted = self._codes(clean, self.correction().rule._replace(least=None))
-        return float(score(labels, predicted, read_weight(sample_weight, len(labels))))
+        return float(score(labels, predicted, reading.read_weight(sample_weight, len(labels))))
 
     def _transform(self, clean: Input) -> Array:
         """Adjusted probabilities of clean rows, in new memory."""

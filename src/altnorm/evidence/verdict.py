@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from altnorm._base import words
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.words import (
-    VISIBLE,
-    Figures,
-    figures,
-    html_card,
-    p_words,
-    percent,
-    plural,
-)
+from altnorm._base.words import Figures
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
@@ -231,7 +224,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         gates = self.gates.to_html() if self.gates else ""
-        return html_card(str(self), [c.text for c in self.cautions], gates)
+        return words.html_card(str(self), [c.text for c in self.cautions], gates)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the gain with its interval on `ax`, or new axes; needs the extra `display`.
@@ -284,7 +277,7 @@ def outcome(verdict: Verdict) -> str:
 
 def score_figures(verdict: Verdict) -> Figures:
     """Return the numbers of a verdict as text."""
-    return figures(
+    return words.figures(
         verdict.scoring,
         verdict.before,
         verdict.after,
@@ -300,7 +293,8 @@ def family_words(verdict: Verdict, share: float | None = None) -> str:
     if outcome(verdict) == "not_tried":
         return f"not tried: {verdict.reason_text}"
     if share is not None:
-        return f"chosen, {percent(share, 0) if share >= VISIBLE else 'under 1%'} of the mixture"
+        part = words.percent(share, 0) if share >= words.VISIBLE else "under 1%"
+        return f"chosen, {part} of the mixture"
     if verdict.gain <= 0:
         return "no better than a temperature"
     return f"{'' if verdict.ci_low > 0 else 'not clearly '}better than a temperature"
@@ -310,12 +304,12 @@ def change_words(verdict: Verdict) -> str:
     """Say how many decisions change, and what became of them; the parts add up."""
     if not verdict.n_changed:
         return "no decision changes"
-    words = kind_of_labels(verdict.multilabel).words
+    said = kind_of_labels(verdict.multilabel).words
     total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong + verdict.n_left
     left = f", {verdict.n_left:,} left to a person" if verdict.n_left else ""
     return (
-        f"{plural(total, words.changed)} changed: {verdict.n_fixed:,} fixed, "
-        f"{verdict.n_broken:,} broken{words.still_wrong.format(verdict.n_still_wrong)}{left}"
+        f"{words.plural(total, said.changed)} changed: {verdict.n_fixed:,} fixed, "
+        f"{verdict.n_broken:,} broken{said.still_wrong.format(verdict.n_still_wrong)}{left}"
     )
 
 
@@ -350,7 +344,7 @@ def evidence_words(verdict: Verdict) -> str:
     """Say what a change rests on where that is not the test of the score itself."""
     if verdict.evidence != "log_loss":
         return ""
-    p_value = p_words(verdict.gates.largest_p("log_loss"))
+    p_value = words.p_words(verdict.gates.largest_p("log_loss"))
     return (
         f"the evidence is the log loss (one-sided {p_value}), so the size of the gain is uncertain"
     )
