@@ -35,28 +35,17 @@ class Decision:
     Of equally good classes the first is taken. A row whose most probable class has a probability
     below `least` is left to a person.
 
-    Parameters
-    ----------
-    kind : {"weights", "costs", "thresholds"}
-        The kind of rule.
-    values : ndarray
-        Its numbers.
-    worth : ndarray, optional
-        What decisions are worth, in the units of the purpose's score; None: 1 if right. For
-        weights, (m, 2): what a right decision for a class adds, and what any decision for it does.
-        For costs, (m, k), the costs' negative. For thresholds, (m, 2, 2): of each label, no and
-        yes if it is not there and if it is. Of scores that do not add up over rows, such as F1,
-        the derivative at the labels that the rule was fitted to.
-    on_input : bool, default=False
-        Whether it decides on the probabilities as they came, and not on the adjusted ones.
-    least : float, default=0.0
-        Of the most probable class: rows with a smaller probability are left to a person.
+    `worth` is what decisions are worth, in the units of the purpose's score; None: 1 if right. For
+    weights, (m, 2): what a right decision for a class adds, and what any decision for it does. For
+    costs, (m, k), the costs' negative. For thresholds, (m, 2, 2): of each label, no and yes if it
+    is not there and if it is. Of scores that do not add up over rows, such as F1, the derivative at
+    the labels that the rule was fitted to.
     """
 
-    kind: str
+    kind: str  # "weights", "costs" or "thresholds"
     values: np.ndarray
     worth: np.ndarray | None = None
-    on_input: bool = False
+    on_input: bool = False  # whether it decides on the probabilities as they came
     least: float = 0.0
 
     def _check_fitted(self, fields: Fields) -> None:

@@ -118,10 +118,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     def predict(self, proba: Any) -> Any:
         """Return the decision on each row: the most probable class, or what the purpose asks for.
 
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            As for `transform`.
+        It takes what `transform` takes.
 
         Returns
         -------
@@ -158,12 +155,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         return float(accuracy_score(labels, codes, sample_weight=weight))
 
     def explain(self, proba: Any) -> Explanation:
-        """Say why the decision on each changed row changed.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            As for `transform`.
+        """Say why the decision on each changed row changed; takes what `transform` takes.
 
         Returns
         -------
@@ -180,10 +172,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     def drift(self, proba: Any) -> Drift:
         """Say whether incoming predictions still look like those at `fit`; no labels needed.
 
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            As for `transform`; a few hundred rows at least.
+        It takes what `transform` takes, a few hundred rows at least.
 
         Returns
         -------
