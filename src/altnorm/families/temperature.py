@@ -13,6 +13,7 @@ from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_positive
 from altnorm.estimator.correction import Rule, Untouched
+from altnorm.estimator.reading import Input
 from altnorm.families.base import Peer, PenalisedPeer, positive
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import BIASES, SLOPES, Likelihood, fit_slope, label_log_p
@@ -51,7 +52,10 @@ class Identity(Peer):
         self.input = input
         self.multilabel = multilabel
 
-    def _fit(self, proba: Array, labels: np.ndarray, weight: np.ndarray) -> None:
+    def _rows(self, clean: Input) -> Array:
+        return clean.values
+
+    def _fit(self, rows: Array, labels: np.ndarray, weight: np.ndarray) -> None:
         """Nothing is fitted: labels only name the classes."""
 
     def stage(self) -> Untouched:
