@@ -198,7 +198,7 @@ class MatrixScaling(ScoreScaling):
     Class 2 is mistaken for class 1 whenever class 0 is improbable:
 
     >>> import numpy as np
-    >>> from altnorm.families import MatrixScaling
+    >>> from altnorm.peers import MatrixScaling
     >>> proba = np.array([[0.4, 0.5, 0.1], [0.1, 0.5, 0.4]] * 20)
     >>> scaling = MatrixScaling(strength=0.1).fit(proba, [1, 2] * 20)
     >>> scaling.predict(proba[:2])
@@ -250,7 +250,7 @@ class CurveScaling(ScoreScaling):
     The classifier is right where it is moderately sure, and wrong where it is very sure:
 
     >>> import numpy as np
-    >>> from altnorm.families import CurveScaling
+    >>> from altnorm.peers import CurveScaling
     >>> p = np.repeat([0.1, 0.3, 0.7, 0.9], 50)
     >>> y = np.repeat([1, 0, 1, 0], 50)
     >>> scaling = CurveScaling(strength=1.0).fit(np.column_stack([1 - p, p]), y)

@@ -40,7 +40,7 @@ class Identity(Peer):
 
     Examples
     --------
-    >>> from altnorm.families import Identity
+    >>> from altnorm.peers import Identity
     >>> Identity().fit([[0.7, 0.3]]).transform([[0.6, 0.4]])
     array([[0.6, 0.4]])
     """
@@ -95,7 +95,7 @@ class TemperatureScaling(Peer):
 
     Examples
     --------
-    >>> from altnorm.families import TemperatureScaling
+    >>> from altnorm.peers import TemperatureScaling
     >>> proba = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
     >>> scaling = TemperatureScaling().fit(proba, [0, 0, 1, 1])
     >>> round(scaling.temperature_, 3)  # 3 of 4 are right: 0.9 becomes 0.75
@@ -159,7 +159,7 @@ class BiasCorrectedTemperature(PenalisedPeer):
 
     Examples
     --------
-    >>> from altnorm.families import BiasCorrectedTemperature
+    >>> from altnorm.peers import BiasCorrectedTemperature
     >>> proba = [[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]]
     >>> bcts = BiasCorrectedTemperature(strength=0.1).fit(proba, [0, 0, 1, 1, 0, 1])
     >>> bcts.bias_.round(2)
@@ -220,7 +220,7 @@ class BatchCalibration(Peer):
 
     Examples
     --------
-    >>> from altnorm.families import BatchCalibration
+    >>> from altnorm.peers import BatchCalibration
     >>> method = BatchCalibration().fit([[0.9, 0.1], [0.7, 0.3]])
     >>> method.transform([[0.8, 0.2], [0.7, 0.3]]).round(3)
     array([[0.5  , 0.5  ],

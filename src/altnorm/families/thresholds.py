@@ -70,7 +70,7 @@ class LabelThresholds(Peer):
 
     Examples
     --------
-    >>> from altnorm.families import LabelThresholds
+    >>> from altnorm.peers import LabelThresholds
     >>> proba = [[0.5, 0.9], [0.1, 0.7], [0.3, 0.2]]
     >>> method = LabelThresholds(shrinkage=0).fit(proba, [[1, 1], [0, 0], [1, 0]])
     >>> method.thresholds_
