@@ -26,7 +26,7 @@ from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.io.columns import class_columns, column_matrix, spare_hint
-from altnorm.io.formats import STANDARD, Layout, find_source, is_table
+from altnorm.io.formats import ARRAYS, STANDARD, Layout, find_source, format_of
 from altnorm.io.labels import names_of
 from altnorm.io.predictions import check_adjusted, read_predictions, write_predictions
 from altnorm.io.tables import TableSource, open_table, write_table
@@ -47,7 +47,7 @@ def apply(options: Apply) -> int:
     fitted = load(options.model)
     layout = replace(options.columns, logits=fitted.input == "logits")
     changes = ChangeCount(fitted)
-    if find_source(options.source, layout).is_table:
+    if find_source(options.source, layout).format not in ARRAYS:
         _stream(changes, layout, options)
     elif options.prediction is None:
         _whole(changes, layout, options)
@@ -132,7 +132,7 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     from altnorm.deploy.arrow import apply_batches, output_schema
 
     output, model = options.output, changes.fitted
-    if not is_table(output) and str(output) != STANDARD:
+    if str(output) != STANDARD and format_of(output) in (None, *ARRAYS):
         raise InputError(
             f"A table cannot become '{output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
@@ -303,10 +303,10 @@ def _shift_record(shift: Shift) -> dict[str, Any]:
 def _read_rows(fitted: FittedModel, source: Path, layout: Layout) -> np.ndarray:
     """Predictions from a file, of a long one rows at equal steps."""
     sample = RowSample()
-    if find_source(source, layout).is_table:
+    if find_source(source, layout).format not in ARRAYS:
         with open_classes(source, layout, fitted) as (table, columns):
-            for batch in table.predicted():
-                sample.add(column_matrix(batch, columns))
+            for batch in table.batches:
+                sample.add(column_matrix(batch, columns)[table.predicted(batch)])
     else:
         predictions = read_predictions(source, layout, classes=fitted.classes_)
         check_kind(predictions, fitted)

@@ -20,7 +20,7 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.labels import check_indicator
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
-from altnorm.io.formats import Layout, Source, find_source
+from altnorm.io.formats import ARRAYS, TEXT, Layout, Source, find_source
 from altnorm.io.json_tables import field_of, is_nested
 from altnorm.io.label_files import LabelFile, read_label_file
 from altnorm.io.labels import (
@@ -58,7 +58,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     columns, spare = class_columns(opened, layout, classes, sums=sums, named=named)
     # Nobody has said which columns are classes: types decide, so more is checked.
     guessed = classes is None and not layout.prefix and not opened.hints.classes
-    if guessed and source.is_text:
+    if guessed and source.format in TEXT:
         _check_zeros(table, layout, columns)
     names = [name[len(layout.prefix) :] for name in columns] if classes is None else classes
     classes, labels = np.asarray(names), None
@@ -326,7 +326,7 @@ def read_texts(
     are read but nested and binary ones, labels, ids, and those that are `hidden`. `classes` are
     those of the predictions, which a language model's answers do not tell.
     """
-    if not find_source(path, layout).is_table and not names:
+    if not names and find_source(path, layout).format in ARRAYS:
         return {}
     columns = [layout.prefix + name for name in names_of(classes)]
     with open_table(path, layout, text=names or None, numbers=columns) as opened:

@@ -65,20 +65,10 @@ PLAIN = Layout()
 
 
 class Source(NamedTuple):
-    """A file to read."""
+    """A file to read, and one of `FORMATS`."""
 
     path: Path
     format: str
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it holds columns."""
-        return self.format not in ARRAYS
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the types of its columns are read from how values look."""
-        return self.format in TEXT
 
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
@@ -87,11 +77,6 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     inner = name.removesuffix(".gz")
     format = SUFFIXES.get(Path(inner).suffix)
     return format if inner == name or format in TEXT else None
-
-
-def is_table(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a file of columns."""
-    return format_of(path) not in (None, *ARRAYS)
 
 
 def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
@@ -109,21 +94,28 @@ def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
     return Source(_copy_stdin() if is_standard else source, format)
 
 
+def find_target(
+    path: str | os.PathLike[str], *, standard: str | None = None, spreadsheet_safe: bool = False
+) -> str:
+    """Say in which format to write: that of the name, or `standard` for the standard output."""
+    target = Path(path)
+    format = standard if os.fspath(path) == STANDARD else format_of(path)
+    if format is None:
+        raise suffix_error(target, "Choose another name.")
+    if spreadsheet_safe and format not in DELIMITERS:
+        raise file_error(
+            "Only CSV and TSV files need to be made safe for spreadsheets",
+            f"'{target.name}' is neither",
+            "Leave --spreadsheet-safe out, or name a .csv file.",
+        )
+    return format
+
+
 def suffix_error(path: Path, remedy: str, without: Collection[str] = ()) -> InputError:
     """Return the error for a name that tells no format, or none of those that will do."""
     suffixes = ", ".join(suffix for suffix, format in SUFFIXES.items() if format not in without)
     rule = f"The name of the file must end in one of {suffixes}"
     return file_error(rule, f"'{path.name}' does not", remedy, value=path.name)
-
-
-def check_spreadsheet(path: Path, format: str | None) -> None:
-    """Raise if a file that is to be safe for spreadsheets is not one of text."""
-    if format not in DELIMITERS:
-        raise file_error(
-            "Only CSV and TSV files need to be made safe for spreadsheets",
-            f"'{path.name}' is neither",
-            "Leave --spreadsheet-safe out, or name a .csv file.",
-        )
 
 
 def unreadable(source: Source, error: Exception) -> InputError:

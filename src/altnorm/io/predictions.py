@@ -16,15 +16,7 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
 from altnorm.estimator.kinds import LabelKind, kind_of_labels
-from altnorm.io.formats import (
-    PLAIN,
-    Layout,
-    check_spreadsheet,
-    find_source,
-    format_of,
-    is_table,
-    suffix_error,
-)
+from altnorm.io.formats import ARRAYS, PLAIN, Layout, find_source, find_target
 from altnorm.io.labels import column_error, names_of
 
 
@@ -156,7 +148,7 @@ def read_predictions(
     """
     classes = np.asarray(layout.classes) if classes is None and layout.classes else classes
     source = find_source(path, layout)
-    if source.is_table:
+    if source.format not in ARRAYS:
         return _check_values(_tables(source.path).read_columns(source, layout, classes))
     from altnorm.io.array_files import read_arrays
 
@@ -198,18 +190,13 @@ def write_predictions(
         .csv and .tsv.
     """
     target = Path(path)
-    if spreadsheet_safe:
-        check_spreadsheet(target, format_of(target))
-    if is_table(target):
-        _tables(target).write_columns(
-            predictions, target, layout, force=force, spreadsheet_safe=spreadsheet_safe
-        )
-    elif format_of(target) is None:
-        raise suffix_error(target, "Choose another name.")
-    else:
+    if find_target(target, spreadsheet_safe=spreadsheet_safe) in ARRAYS:
         from altnorm.io.array_files import write_arrays
 
         write_arrays(predictions, target, force=force)
+        return
+    write_columns = _tables(target).write_columns
+    write_columns(predictions, target, layout, force=force, spreadsheet_safe=spreadsheet_safe)
 
 
 def _tables(path: Path) -> Any:

@@ -6,7 +6,6 @@ Only a few batches are held at a time, whatever the size of the file.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import zlib
 from collections import Counter
@@ -21,26 +20,10 @@ from pyarrow import parquet
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
-from altnorm.io.formats import (
-    ARRAYS,
-    DELIMITERS,
-    PLAIN,
-    STANDARD,
-    TEXT,
-    Layout,
-    Source,
-    check_spreadsheet,
-    find_source,
-    format_of,
-    suffix_error,
-    unreadable,
-)
-from altnorm.io.json_tables import NO_HINTS, FileHints, jsonl_writer, open_lines
-from altnorm.io.text_tables import find_text, header_names, open_text, text_writer
+from altnorm.io import formats, json_tables, text_tables
+from altnorm.io.formats import ARRAYS, DELIMITERS, PLAIN, STANDARD, TEXT, Layout, Source
+from altnorm.io.json_tables import NO_HINTS, FileHints
 
-_WRONG_NUMBER = re.compile(
-    r"column #(\d+): (?:Row #\d+: )?CSV conversion error to double: invalid value '(.*)'"
-)
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # what an Arrow stream ends with
@@ -57,20 +40,20 @@ class TableSource(NamedTuple):
     format: str = ""
     fixed_dictionaries: bool = False  # whether all batches share those of their columns
 
-    def predicted(self) -> Iterator[Any]:
-        """The batches without rows that have no predictions, as where a server failed."""
-        for batch in self.batches:
-            yield self._predicted(batch)[0]
-
     def read(self) -> tuple[Any, np.ndarray]:
         """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
-        return self._predicted(pa.Table.from_batches(self.batches, self.schema))
+        rows = pa.Table.from_batches(self.batches, self.schema)
+        has_scores = self.predicted(rows)
+        if not has_scores.all():
+            rows = rows.filter(pa.array(has_scores))
+        return rows, np.flatnonzero(has_scores)
 
-    def _predicted(self, rows: Any) -> tuple[Any, np.ndarray]:
+    def predicted(self, rows: Any) -> np.ndarray:
+        """Which rows of a batch have predictions: where a server failed there are none."""
         if not self.hints.classes:
-            return rows, np.arange(rows.num_rows)
-        is_valid = rows.column(self.hints.classes[0]).is_valid()  # all scores are there, or none
-        return rows.filter(is_valid), np.flatnonzero(is_valid)
+            return np.ones(rows.num_rows, dtype=bool)
+        # All scores of a row are there, or none.
+        return np.asarray(rows.column(self.hints.classes[0]).is_valid())
 
 
 @contextmanager
@@ -87,20 +70,25 @@ def open_table(
     that scores by label may lack. With columns of `text` a CSV file is read as a whole: they stay
     text, and the types of all others are those that their values look like.
     """
-    source = find_source(path, layout)
-    _check_format(source.path, source.format)
+    source = formats.find_source(path, layout)
+    if source.format in ARRAYS:
+        raise formats.suffix_error(source.path, "Rename it.", without=ARRAYS)
     with ExitStack() as stack:
         with _reading(source):
             if source.format in DELIMITERS:
-                delimiter = DELIMITERS[source.format]
-                table = TableSource(*open_text(source.path, delimiter, numbers, text, stack))
+                table = TableSource(*text_tables.open_text(source, numbers, text, stack))
             elif source.format in TEXT:
-                table = TableSource(*open_lines(source.path, layout, numbers))
+                table = TableSource(*json_tables.open_lines(source.path, layout, numbers))
             elif source.format == "parquet":
                 table = _open_parquet(source.path, stack)
             else:
                 table = _open_arrow(source.path, stack)
-            _check_names(table.schema.names, source.path)
+            for name, times in Counter(table.schema.names).most_common(1):
+                if times > 1:
+                    offender = f"'{source.path.name}' has {times} columns '{shown(name)}'"
+                    raise file_error(
+                        "Column names must differ", offender, "Rename them.", value=name
+                    )
         yield table._replace(batches=_checked(table, source), format=source.format)
 
 
@@ -130,45 +118,27 @@ def write_table(
     in CSV and TSV.
     """
     like = TableSource(schema, iter(())) if like is None else like
-    is_standard = os.fspath(path) == STANDARD
     as_lines = like.format if like.format in (*DELIMITERS, "jsonl") else "csv"
-    format = as_lines if is_standard else format_of(path)
-    _check_format(Path(path), format)
-    if spreadsheet_safe:
-        check_spreadsheet(Path(path), format)
+    format = formats.find_target(path, standard=as_lines, spreadsheet_safe=spreadsheet_safe)
+    compressed = Path(path).suffix.lower() in (".gz", ".feather")
     with ExitStack() as stack:
-        if not is_standard:
+        if os.fspath(path) == STANDARD:
+            file: Any = sys.stdout.buffer
+        else:
             target = stack.enter_context(replacing(path, force=force))
-        compressed = Path(path).suffix.lower() in (".gz", ".feather")
+            compression = "gzip" if compressed and format in TEXT else None
+            file = stack.enter_context(pa.output_stream(str(target), compression=compression))
         if format == "parquet":
-            yield _parquet_writer(target, schema, stack, numbers)
+            yield _parquet_writer(file, schema, stack, numbers)
         elif format == "arrow":
             decode = not like.fixed_dictionaries
-            yield _arrow_writer(target, schema, stack, compressed=compressed, decode=decode)
-        else:
-            compression = "gzip" if compressed else None
-            file: Any = (
-                sys.stdout.buffer
-                if is_standard
-                else stack.enter_context(pa.output_stream(str(target), compression=compression))
+            yield _arrow_writer(file, schema, stack, compressed=compressed, decode=decode)
+        elif format in DELIMITERS:
+            yield text_tables.text_writer(
+                file, schema, DELIMITERS[format], stack, safe=spreadsheet_safe
             )
-            if format in DELIMITERS:
-                delimiter = DELIMITERS[format]
-                yield text_writer(file, schema, delimiter, stack, safe=spreadsheet_safe)
-            else:
-                yield jsonl_writer(file, schema)
-
-
-def _check_format(path: Path, format: str | None) -> None:
-    if format is None or format in ARRAYS:
-        raise suffix_error(path, "Rename it.", without=ARRAYS)
-
-
-def _check_names(names: list[str], source: Path) -> None:
-    for name, times in Counter(names).most_common(1):
-        if times > 1:
-            offender = f"'{source.name}' has {times} columns '{shown(name)}'"
-            raise file_error("Column names must differ", offender, "Rename them.", value=name)
+        else:
+            yield json_tables.jsonl_writer(file, schema)
 
 
 @contextmanager
@@ -179,24 +149,13 @@ def _reading(source: Source) -> Iterator[None]:
     except (FileNotFoundError, InputError):
         raise
     except (pa.ArrowException, *_BROKEN) as error:
-        raise _in_our_words(source, error) from error
-
-
-def _in_our_words(source: Source, error: Exception) -> InputError:
-    """The error for what PyArrow cannot read."""
-    wrong = _WRONG_NUMBER.search(str(error))
-    if wrong:
-        column, value = wrong.groups()
-        delimiter = DELIMITERS[source.format]
-        name = header_names(source.path, delimiter)[int(column)]
-        row = find_text(source.path, delimiter, name, value)
-        where = "" if row is None else f" in row {row}"
-        offender = f"'{shown(name)}' holds '{shown(value)}'{where}"
-        return file_error("Class columns must hold numbers", offender, "Correct it.")
-    if source.is_text and "UTF8" in str(error):
-        rule = f"'{source.path}' must be text in UTF-8"
-        return file_error(rule, "some of its bytes are not", "Save it in that encoding.")
-    return unreadable(source, error)
+        if source.format in TEXT and "UTF8" in str(error):
+            rule = f"'{source.path}' must be text in UTF-8"
+            offender, remedy = "some of its bytes are not", "Save it in that encoding."
+            raise file_error(rule, offender, remedy) from error
+        raise text_tables.wrong_number(source, error) or formats.unreadable(
+            source, error
+        ) from error
 
 
 def _checked(table: TableSource, source: Source) -> Iterator[Any]:
@@ -288,10 +247,10 @@ def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
 
 
 def _parquet_writer(
-    path: Path, schema: Any, stack: ExitStack, numbers: Collection[str]
+    file: Any, schema: Any, stack: ExitStack, numbers: Collection[str]
 ) -> Callable[[Any], None]:
     repeats = sorted(set(schema.names).difference(numbers))
-    writer = stack.enter_context(parquet.ParquetWriter(path, schema, use_dictionary=repeats))
+    writer = stack.enter_context(parquet.ParquetWriter(file, schema, use_dictionary=repeats))
     # Small batches are held back: each would become a row group, and readers are slow on many.
     held: list[Any] = []
 
@@ -311,27 +270,23 @@ def _parquet_writer(
 
 
 def _arrow_writer(
-    path: Path, schema: Any, stack: ExitStack, *, compressed: bool, decode: bool
+    file: Any, schema: Any, stack: ExitStack, *, compressed: bool, decode: bool
 ) -> Callable[[Any], None]:
     # A file holds one dictionary per column, so columns whose dictionaries change are decoded.
-    fields = (field.with_type(_decoded(field.type)) for field in schema)
-    plain = pa.schema(fields, schema.metadata) if decode else schema
+    plain = pa.schema(map(_decoded, schema), schema.metadata) if decode else schema
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
-    file = stack.enter_context(pa.OSFile(os.fspath(path), "wb"))
     writer = stack.enter_context(pa.ipc.new_file(file, plain, options=options))
     return lambda batch: writer.write_table(pa.Table.from_batches([batch]).cast(plain))
 
 
-def _decoded(kind: Any) -> Any:
-    """The same type without dictionaries, also within lists and records."""
+def _decoded(field: Any) -> Any:
+    """The field with the type of its values, in records and lists too, in place of a dictionary."""
+    kind = field.type
     if pa.types.is_dictionary(kind):
-        return _decoded(kind.value_type)
-    if not pa.types.is_nested(kind):
-        return kind
-    inner = [kind.field(i) for i in range(kind.num_fields)]
-    fields = [field.with_type(_decoded(field.type)) for field in inner]
+        return field.with_type(kind.value_type)
     if pa.types.is_struct(kind):
-        return pa.struct(fields)
-    if pa.types.is_large_list(kind):
-        return pa.large_list(*fields)
-    return pa.list_(*fields) if pa.types.is_list(kind) else kind
+        return field.with_type(pa.struct(map(_decoded, kind)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return field.with_type(make(_decoded(kind.value_field)))
+    return field

@@ -6,27 +6,18 @@ import io
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute as pc
-from pyarrow.csv import (
-    ConvertOptions,
-    CSVWriter,
-    ParseOptions,
-    ReadOptions,
-    WriteOptions,
-    open_csv,
-    read_csv,
-)
+from pyarrow import compute as pc, csv
 
-from altnorm._base.errors import InputWarning, shown, warn
+from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
-from altnorm.io.formats import is_compressed, open_plain
+from altnorm.io.formats import DELIMITERS, Source, is_compressed, open_plain
 
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
@@ -34,6 +25,10 @@ _BLOCK = 2**23  # bytes that are read at a time, and the longest field that ther
 # into cells, whatever separates those of the file.
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _INNER_FORMULA = re.compile(r"([,;\t\r\n]\"*)([=+\-@])")
+_WRONG_NUMBER = re.compile(
+    r"column #(?P<column>\d+): (?:Row #(?P<row>\d+): )?"
+    r"CSV conversion error to double: invalid value '(?P<value>.*)'"
+)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -49,60 +44,78 @@ def neutralise_formula(text: str) -> str:
 
 
 def open_text(
-    source: Path,
-    delimiter: str,
-    numbers: Collection[str],
-    text: Collection[str] | None,
-    stack: ExitStack,
+    source: Source, numbers: Collection[str], text: Collection[str] | None, stack: ExitStack
 ) -> tuple[Any, Iterator[Any]]:
     """Schema and record batches; columns that are not `numbers` stay the text they are.
 
     Where columns of `text` are named, all rows are read, and the types of the other columns are
     those that their values look like.
     """
-    _check_delimiter(source, delimiter)
-    file = _input(source, stack)
-    if text is not None:
-        table = read_csv(file, **_options(delimiter, dict.fromkeys(text, pa.string())))
-        return table.schema, _guarded(table.to_batches(), source, delimiter)
-    types = dict.fromkeys(header_names(source, delimiter), pa.string())
-    types |= dict.fromkeys(types.keys() & set(numbers), pa.float64())
-    reader = open_csv(file, **_options(delimiter, types))
-    return reader.schema, _guarded(reader, source, delimiter)
-
-
-def _check_delimiter(source: Path, delimiter: str) -> None:
-    """Raise if the first line is separated by something else."""
-    with open_plain(source) as file:
+    delimiter = DELIMITERS[source.format]
+    with open_plain(source.path) as file:
         header = file.readline(_BLOCK).decode("utf-8-sig", "replace")
     most = max(_SEPARATORS, key=header.count)
     if most in header and delimiter not in header:
         raise file_error(
-            f"The columns of '{source.name}' must be separated by {_SEPARATORS[delimiter]}",
+            f"The columns of '{source.path.name}' must be separated by {_SEPARATORS[delimiter]}",
             f"its first line has {_SEPARATORS[most]}",
             "Save it with commas as .csv, or with tabs as .tsv.",
         )
+    if text is not None:
+        table = _open(csv.read_csv, source, stack, dict.fromkeys(text, pa.string()))
+        return table.schema, _guarded(table.to_batches(), source.path, delimiter)
+    reader = _open_typed(source, stack, numbers)
+    return reader.schema, _guarded(reader, source.path, delimiter)
 
 
-def header_names(source: Path, delimiter: str) -> list[str]:
-    """Names of the columns."""
-    with ExitStack() as stack, open_csv(_input(source, stack), **_options(delimiter)) as peek:
-        return peek.schema.names
+def _open_typed(
+    source: Source, stack: ExitStack, numbers: Collection[str], *, use_threads: bool = True
+) -> Any:
+    """A reader of batches in which all columns that are not `numbers` are text."""
+    types = dict.fromkeys(_header_names(source), pa.string())
+    types |= dict.fromkeys(types.keys() & set(numbers), pa.float64())
+    return _open(csv.open_csv, source, stack, types, use_threads=use_threads)
 
 
-def find_text(source: Path, delimiter: str, name: str, text: str) -> int | None:
-    """The first row that holds a text in a column: of several threads PyArrow names no row."""
-    n_rows, as_text = 0, dict.fromkeys(header_names(source, delimiter), pa.string())
-    with (
-        suppress(pa.ArrowException),  # what else is wrong with the file is not asked here
-        ExitStack() as stack,
-        open_csv(_input(source, stack), **_options(delimiter, as_text)) as rows,
-    ):
-        for batch in rows:
-            row = pc.index(batch.column(name), text).as_py()
-            if row >= 0:
-                return int(n_rows + row)
-            n_rows += batch.num_rows
+def _header_names(source: Source) -> list[str]:
+    with ExitStack() as stack, _open(csv.open_csv, source, stack) as peek:
+        names: list[str] = peek.schema.names
+        return names
+
+
+def _open(
+    read: Callable[..., Any],
+    source: Source,
+    stack: ExitStack,
+    types: dict[str, Any] | None = None,
+    *,
+    use_threads: bool = True,
+) -> Any:
+    # A file as such, which is fastest, or what it decompresses to.
+    compression = "gzip" if is_compressed(source.path) else None
+    file = stack.enter_context(pa.input_stream(os.fspath(source.path), compression=compression))
+    return read(
+        file,
+        csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
+        csv.ParseOptions(delimiter=DELIMITERS[source.format], newlines_in_values=True),
+        csv.ConvertOptions(column_types=types),
+    )
+
+
+def wrong_number(source: Source, error: Exception) -> InputError | None:
+    """The error for text where numbers must be, if it is this that PyArrow has found."""
+    wrong = _WRONG_NUMBER.search(str(error))
+    if wrong is None:
+        return None
+    name = _header_names(source)[int(wrong["column"])]
+    if wrong["row"]:  # from 1, with the header
+        offender = f"'{shown(name)}' holds '{shown(wrong['value'])}' in row {int(wrong['row']) - 2}"
+        return file_error("Class columns must hold numbers", offender, "Correct it.")
+    try:  # of several threads PyArrow names no row
+        with ExitStack() as stack:
+            deque(_open_typed(source, stack, [name], use_threads=False), maxlen=0)
+    except pa.ArrowException as again:
+        return wrong_number(source, again)
     return None
 
 
@@ -170,20 +183,6 @@ def _check_last_quote(source: Path, last: Any) -> None:
         )
 
 
-def _input(source: Path, stack: ExitStack) -> Any:
-    """What PyArrow reads from: a file as such, which is fastest, or what it decompresses to."""
-    compression = "gzip" if is_compressed(source) else None
-    return stack.enter_context(pa.input_stream(os.fspath(source), compression=compression))
-
-
-def _options(delimiter: str, types: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "convert_options": ConvertOptions(column_types=types),
-        "read_options": ReadOptions(block_size=_BLOCK),
-        "parse_options": ParseOptions(delimiter=delimiter, newlines_in_values=True),
-    }
-
-
 def text_writer(
     file: Any, schema: Any, delimiter: str, stack: ExitStack, *, safe: bool
 ) -> Callable[[Any], None]:
@@ -194,8 +193,8 @@ def text_writer(
     names = [neutralise_formula(name) if safe else name for name in schema.names]
     types = [kind if _is_bare(kind) else pa.string() for kind in schema.types]
     plain = pa.schema(list(zip(names, types, strict=True)))
-    options = WriteOptions(delimiter=delimiter)
-    writer = stack.enter_context(CSVWriter(file, plain, write_options=options))
+    options = csv.WriteOptions(delimiter=delimiter)
+    writer = stack.enter_context(csv.CSVWriter(file, plain, write_options=options))
 
     def write(batch: Any) -> None:
         columns = [
