@@ -87,7 +87,7 @@ def test_classes_are_the_labels_of_the_file_itself(tmp_path):
     with pytest.raises(InputError, match=r"which tokens are classes.*--classes A,B,C,D"):
         read_predictions(path)
     plain = write_lines(tmp_path / "b.jsonl", [{**chat(("A", {"A": 0.9})), "truth": "A"}])
-    with pytest.raises(InputError, match=r"no field 'Truth' beside .* The fields are .*truth\."):
+    with pytest.raises(InputError, match=r"no column 'Truth'\. Did you mean 'truth'\?"):
         read_predictions(plain, Layout("Truth"))
 
 
@@ -101,7 +101,7 @@ def test_labels_are_found_in_an_object_that_was_added_to_an_answer(tmp_path):
     ]
     path = write_lines(tmp_path / "a.jsonl", lines)
     assert read_predictions(path, Layout("doc.answer")).labels.tolist() == list("ABCB")
-    with pytest.raises(InputError, match=r"no field 'usage' beside the answers"):
+    with pytest.raises(InputError, match=r"no column 'usage'\. .* are .*'doc'"):
         read_predictions(path, Layout("usage"))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,9 +45,16 @@ class _Token(NamedTuple):
 
 
 def find_answer(value: Any) -> Answer | None:
-    """The answer that a value is or holds, if any."""
+    """The answer that a value is or holds, if any; raise if it is what was sent to get one."""
     if not isinstance(value, dict):
         return None
+    if {"custom_id", "url", "body"} <= value.keys():
+        raise file_error(
+            "The answers to a batch are needed",
+            "the file has the requests",
+            "Ask in each `body` for `logprobs: true, top_logprobs: 20`, and pass the output file "
+            "of the batch.",
+        )
     if _is_body(value):
         return Answer({k: v for k, v in value.items() if not _is_of_server(k, v)}, value)
     if "custom_id" in value and "response" in value:  # a batch file; failed lines have no body
@@ -64,19 +71,7 @@ def _is_of_server(key: str, value: Any) -> bool:
     return isinstance(value, list) or (isinstance(value, dict) and key in _OF_SERVERS)
 
 
-def refuse_requests(value: Any) -> None:
-    """Raise if a value is a line of the file that was sent, in the place of the one that came."""
-    if isinstance(value, dict) and {"custom_id", "url", "body"} <= value.keys():
-        raise file_error(
-            "The answers to a batch are needed",
-            "the file has the requests",
-            "Ask in each `body` for `logprobs: true, top_logprobs: 20`, and pass the output file "
-            "of the batch.",
-        )
-
-
-def read_answers(path: Path) -> Iterator[tuple[int, Answer]]:
-    """The answers of a file, with the number of their line."""
+def _read_answers(path: Path) -> Iterator[tuple[int, Answer]]:
     for number, value in read_values(path):
         answer = find_answer(value)
         if answer is None:
@@ -88,6 +83,11 @@ def read_answers(path: Path) -> Iterator[tuple[int, Answer]]:
         yield number, answer
 
 
+def columns_beside(path: Path) -> Iterator[Line]:
+    """The lines of a file without the answers."""
+    return ((number, answer.columns) for number, answer in _read_answers(path))
+
+
 def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> Iterator[Line]:
     """The lines of a file with probabilities of the classes under ``scores``; none if it failed.
 
@@ -96,7 +96,7 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
     """
     spelled = _spellings(classes)
     is_token_alone = True  # in all answers
-    for number, answer in read_answers(path):
+    for number, answer in _read_answers(path):
         tokens = _read_tokens(number, answer.body)
         place = _find_place(tokens, spelled)
         scores: dict[str, float] = {}
@@ -112,7 +112,7 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
         raise file_error(rule, offender, _ASK_FOR_TOKENS)
 
 
-def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
+def tell_places(places: Counter[int], classes: Collection[str]) -> None:
     """Warn if not all answers begin with a class, raise if none has one."""
     if set(places) == {_FAILED}:
         raise file_error(

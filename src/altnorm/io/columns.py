@@ -7,7 +7,6 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,107 +20,70 @@ from altnorm._base.labels import check_indicator
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
 from altnorm.io.formats import ARRAYS, TEXT, Layout, Source, find_source
-from altnorm.io.json_tables import field_of, is_nested
-from altnorm.io.label_files import LabelFile, read_label_file
+from altnorm.io.json_tables import is_nested
 from altnorm.io.labels import (
+    LabelFile,
     check_rows,
     column_error,
+    column_values,
     listed,
     names_of,
+    no_such_column,
     prefix_remedy,
     read_labels,
 )
 from altnorm.io.predictions import Predictions
-from altnorm.io.tables import TableSource, open_table, write_table
+from altnorm.io.tables import TableSource, open_table, read_table, write_table
 
 _MOST_CHARACTERS = 32_000  # a cell of a spreadsheet holds 32,767
 
 
 def read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     """Read predictions from a table; `classes` are those expected, if they are known."""
-    label_file = None
+    label_file, expected = None, []
     if layout.labels is not None:
-        label_file = read_label_file(layout.labels, layout)
-        layout = replace(layout, label=None)
+        label_file = LabelFile.of(read_table(layout.labels), layout)
+        layout, expected = replace(layout, label=None), label_file.classes()
+    if classes is not None:
+        expected = [layout.prefix + name for name in names_of(classes)]
     text = [name for name in (layout.label, layout.group, layout.id) if name]
-    expected = _expected_columns(layout, classes, label_file)
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
         table, numbers = opened.read()
     check_rows(table.num_rows)
     if label_file is None and layout.label_prefix is None and layout.label is None:
         layout = replace(layout, label=opened.hints.label)
-    ids = _read_ids(table, numbers, layout.id or opened.hints.id, label_file)
-    written = _written_labels(table, layout, label_file, ids)
+    id_name = layout.id or opened.hints.id
+    if id_name is None and label_file is not None and label_file.id_name in table.schema.names:
+        id_name = label_file.id_name
+    ids = numbers if id_name is None else np.array(column_values(table, id_name), dtype=object)
+    written = None
+    if label_file is not None:
+        written = label_file.match(ids.tolist())
+    elif layout.label is not None and layout.label_prefix is None:
+        written = column_values(table, layout.label)
     groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
     named = {str(label) for label in written or ()}
     columns, spare = class_columns(opened, layout, classes, sums=sums, named=named)
     # Nobody has said which columns are classes: types decide, so more is checked.
-    guessed = classes is None and not layout.prefix and not opened.hints.classes
-    if guessed and source.format in TEXT:
+    is_guess = classes is None and not layout.prefix and not opened.hints.classes
+    if is_guess and source.format in TEXT:
         _check_zeros(table, layout, columns)
     names = [name[len(layout.prefix) :] for name in columns] if classes is None else classes
     classes, labels = np.asarray(names), None
     if layout.label_prefix is not None:
         labels = _read_label_columns(table, layout.label_prefix, names_of(classes))
     elif written is not None:
-        labels = read_labels(written, classes, layout, reordered=_is_reordered(opened, columns))
-        if guessed and layout.logits:
+        places = [opened.schema.get_field_index(name) for name in columns]
+        reordered = places != sorted(places) or not opened.hints.ordered
+        labels = read_labels(written, classes, layout, reordered=reordered)
+        if is_guess and layout.logits:
             _check_labelled(columns, labels)
     proba = column_matrix(table, columns)
     if spare:
         with spare_hint(spare):
             check_proba(proba)
     return Predictions(proba, classes, labels, "logits" if layout.logits else "proba", groups, ids)
-
-
-def _expected_columns(layout: Layout, classes: Any, label_file: LabelFile | None) -> Sequence[str]:
-    """Columns that must hold numbers, as far as that is known; or labels that scores may lack."""
-    if classes is not None:
-        return [layout.prefix + name for name in names_of(classes)]
-    return () if label_file is None else label_file.classes()
-
-
-def _read_ids(table: Any, numbers: np.ndarray, key: str | None, labels: LabelFile | None) -> Any:
-    """The ids of the rows; their numbers in the file where no column has ids."""
-    if key is None and labels is not None and labels.id_name in table.schema.names:
-        key = labels.id_name
-    return numbers if key is None else np.array(column_values(table, key), dtype=object)
-
-
-def _written_labels(
-    table: Any, layout: Layout, label_file: LabelFile | None, ids: np.ndarray
-) -> list[Any] | None:
-    """The label of each row as it is written, in its own file or in a column."""
-    if label_file is not None:
-        return label_file.match(ids.tolist())
-    if layout.label is None or layout.label_prefix is not None:
-        return None
-    return column_values(table, layout.label)
-
-
-def _is_reordered(opened: TableSource, columns: Sequence[str]) -> bool:
-    """Whether an index as label, which means a column of the file, would be one of another."""
-    places = [opened.schema.get_field_index(name) for name in columns]
-    return places != sorted(places) or not opened.hints.ordered
-
-
-def column_values(table: Any, name: str) -> list[Any]:
-    """Values of a column, or of a field of a nested one: "doc.answer" is `answer` of `doc`."""
-    names = table.schema.names
-    column, *path = [name] if name in names else name.split(".")
-    if column not in names:
-        raise _no_such_column(name, names)
-    values = table.column(column).to_pylist()
-    if path:
-        values = [field_of(value, path) for value in values]
-        if all(value is None for value in values):
-            raise column_error(
-                f"The column '{shown(column)}' has no field '{shown('.'.join(path))}'",
-                remedy="Check the names between the dots.",
-                value=name,
-            )
-    return values
 
 
 def _read_label_columns(table: Any, prefix: str, names: Sequence[str]) -> np.ndarray:
@@ -148,7 +110,7 @@ def class_columns(
     names = table.schema.names
     for name in layout.other:
         if name not in names:
-            raise _no_such_column(name, names)
+            raise no_such_column(name, names)
     candidates = _candidates(table, layout, named)
     if classes is None:
         if len(candidates) < 2:
@@ -298,18 +260,6 @@ def _read_groups(table: Any, name: str) -> np.ndarray:
             "Give a row that is on its own a group of its own.",
         )
     return groups
-
-
-def _no_such_column(name: str, names: Sequence[str]) -> InputError:
-    """Return the error for a column that was named and is not there."""
-    by_case = {column.lower(): column for column in names}
-    near = get_close_matches(name.lower(), by_case, 1)
-    meant = f"Did you mean '{shown(by_case[near[0]])}'? " if near else ""
-    return column_error(
-        f"The table has no column '{shown(name)}'",
-        remedy=f"{meant}Its columns are {listed(names)}.",
-        value=name,
-    )
 
 
 def read_texts(

@@ -22,17 +22,11 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from altnorm._base.errors import shown
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
-from altnorm.io.answers import (
-    answer_lines,
-    find_answer,
-    read_answers,
-    refuse_requests,
-    tell_places,
-)
+from altnorm.io import answers, sample_logs
 from altnorm.io.formats import Layout, open_plain
 from altnorm.io.json_lines import Line, read_lines, read_values
-from altnorm.io.sample_logs import SAMPLE_KEYS, learn_log, log_lines
-from altnorm.io.scores import Scores, has_scores, is_number, score_lines
+from altnorm.io.labels import column_values, parse_nested
+from altnorm.io.scores import Scores, has_scores, score_lines
 
 _ROWS = 4096  # of a batch
 _BLOCK = 2**22  # bytes that PyArrow reads at a time
@@ -60,59 +54,48 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> Opened:
     """
     first: Any = next(read_values(path), (0, {}))[1]
     keys = first.keys() if isinstance(first, dict) else set()
-    if keys >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval":
-        lines = partial(log_lines, path, *learn_log(path))
+    if keys >= sample_logs.KEYS if layout.format is None else layout.format == "lm-eval":
+        lines = partial(sample_logs.log_lines, path, *sample_logs.learn_log(path))
         hints = FileHints(label="target", id="doc_id")
         return _open_objects(lines, numbers, Scores(gaps="had another number of options"), hints)
     if has_scores(first):
         return _open_objects(partial(score_lines, path), numbers, Scores(numbers))
-    refuse_requests(first)
-    if find_answer(first) is not None:
-        return _open_answers(path, layout, numbers, "custom_id" if "custom_id" in first else None)
+    if answers.find_answer(first) is not None:
+        hints = FileHints(id="custom_id" if "custom_id" in first else None)
+        return _open_answers(path, numbers or _answered(path, layout.label), numbers, hints)
     schema = _plain_schema(path, numbers)
     if schema is None:
         return _open_objects(partial(read_lines, path), numbers)
     return schema, _plain_batches(path, schema), NO_HINTS
 
 
-def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str | None) -> Opened:
-    """Open a file of answers, once it is known which tokens are classes."""
-    classes = list(numbers)
+def _open_answers(
+    path: Path, classes: Collection[str], numbers: Collection[str], hints: FileHints
+) -> Opened:
+    """Open a file of answers, of which some tokens are classes."""
+    places: Counter[int] = Counter()
+    lines = partial(answers.answer_lines, path, list(classes), places)
+    scores = Scores(classes, gaps="failed or named no class")
+    opened = _open_objects(lines, numbers, scores, hints)
+    answers.tell_places(places, classes)
+    return opened
+
+
+def _answered(path: Path, label: str | None) -> Collection[str]:
+    """The classes of a file of answers, from the labels beside these."""
+    labels: set[str] = set()
     offender = f"'{path.name}' holds answers of a language model"
-    if not classes and layout.label is not None:
-        classes = _labels_of(path, layout.label)
-        offender += f" with {plural(len(classes), 'label')} in '{shown(layout.label)}'"
-    if len(classes) < 2:
+    if label is not None:
+        schema, batches, _ = _open_objects(partial(answers.columns_beside, path), ())
+        values = column_values(pa.Table.from_batches(batches, schema), label)
+        labels = {str(value) for value in values if value is not None}
+        offender += f" with {plural(len(labels), 'label')} in '{shown(label)}'"
+    if len(labels) < 2:
         raise file_error(
             "It must be known which tokens are classes",
             offender,
             "Pass --classes, for example --classes A,B,C,D, or the labels with --label or "
             "--labels.",
-        )
-    places: Counter[int] = Counter()
-    lines = partial(answer_lines, path, classes, places)
-    scores = Scores(classes, gaps="failed or named no class")
-    opened = _open_objects(lines, numbers, scores, FileHints(id=id))
-    tell_places(places, classes)
-    return opened
-
-
-def _labels_of(path: Path, label: str) -> list[str]:
-    """The labels of a file of answers, in a field beside each that must be there."""
-    first, *path_within = label.split(".")
-    names: set[str] = set()
-    labels: set[str] = set()
-    for _, answer in read_answers(path):
-        names.update(answer.columns)
-        held = field_of(answer.columns.get(first), path_within)
-        labels.update([] if held is None else [str(held)])
-    if first not in names:
-        raise file_error(
-            f"There is no field '{shown(label)}' beside the answers",
-            remedy=f"The fields are {shown(', '.join(sorted(names)))}."
-            if names
-            else "There is none.",
-            value=label,
         )
     return sorted(labels)
 
@@ -122,7 +105,7 @@ def _labels_of(path: Path, label: str) -> list[str]:
 
 def _plain_schema(path: Path, numbers: Collection[str]) -> Any:
     """Types of the columns; None where PyArrow cannot read every value as it is written."""
-    kinds: dict[str, set[str]] = {}
+    schema = pa.schema([])
     try:
         for block in _blocks(path):
             n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
@@ -133,13 +116,22 @@ def _plain_schema(path: Path, numbers: Collection[str]) -> Any:
             table.validate(full=True)
             if table.num_rows != n_lines or not _is_exact(table, numbers):
                 return None
-            for field in table.schema:
-                kinds.setdefault(field.name, set()).add(_plain_kind(field.type))
+            types = [(field.name, _plain_type(field, numbers)) for field in table.schema]
+            schema = pa.unify_schemas([schema, pa.schema(types)], promote_options="permissive")
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    types = {name: _arrow_type(held, name in numbers) for name, held in kinds.items()}
-    mixed = any(pa.types.is_string(types[name]) and kinds[name] - {"none", "str"} for name in kinds)
-    return None if mixed else pa.schema(list(types.items()))
+    if any(map(pa.types.is_nested, schema.types)):
+        return None
+    is_empty = pa.types.is_null
+    return pa.schema([(f.name, pa.string() if is_empty(f.type) else f.type) for f in schema])
+
+
+def _plain_type(field: Any, numbers: Collection[str]) -> Any:
+    """The type of a column; times are text that PyArrow takes for times."""
+    if pa.types.is_timestamp(field.type):
+        return pa.string()
+    is_whole = pa.types.is_integer(field.type) and field.name in numbers
+    return pa.float64() if is_whole else field.type
 
 
 def _plain_batches(path: Path, schema: Any) -> Iterator[Any]:
@@ -170,13 +162,6 @@ def _is_exact(table: Any, numbers: Collection[str]) -> bool:
     return True
 
 
-def _plain_kind(kind: Any) -> str:
-    """A type as the kind of Python values; times are text that PyArrow takes for times."""
-    names = {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.null(): "none"}
-    is_text = pa.types.is_string(kind) or pa.types.is_timestamp(kind)
-    return "str" if is_text else names.get(kind, "nested")
-
-
 # All else: object by object.
 
 
@@ -194,7 +179,7 @@ def _open_objects(
             kinds.setdefault(name, set()).add(_kind(value))
     types = {name: _arrow_type(held, name in numbers) for name, held in kinds.items()}
     fields = [
-        pa.field(name, kind, metadata=_NESTED if kinds[name] <= {"nested", "none"} else None)
+        pa.field(name, kind, metadata=_NESTED if kinds[name] <= {"nested", "NoneType"} else None)
         for name, kind in types.items()
     ]
     if scores is not None:
@@ -222,16 +207,15 @@ def _batches(
 
 
 def _kind(value: Any) -> str:
-    if value is None:
-        return "none"
-    if is_number(value) and isinstance(value, int) and abs(value) >= 2**63:
+    if type(value) is int and abs(value) >= 2**63:
         return "nested"  # as these, it is text in between
-    return type(value).__name__ if isinstance(value, (bool, int, float, str)) else "nested"
+    is_plain = value is None or isinstance(value, (bool, int, float, str))
+    return type(value).__name__ if is_plain else "nested"
 
 
 def _arrow_type(kinds: set[str], is_number: bool) -> Any:
     """Type of a column: the simplest that holds all values; else text, nested values as JSON."""
-    kinds = kinds - {"none"}
+    kinds = kinds - {"NoneType"}
     if kinds and kinds <= {"int", "float"}:
         return pa.int64() if kinds == {"int"} and not is_number else pa.float64()
     return pa.bool_() if kinds == {"bool"} else pa.string()
@@ -253,10 +237,9 @@ def jsonl_writer(file: IO[bytes], schema: Any) -> Callable[[Any], None]:
             for name in nested:
                 row[name] = parse_nested(row[name])
             try:
-                line = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
-            except ValueError:
-                line = json.dumps(_without_nan(row), ensure_ascii=False, default=str)
-            lines.append(line + "\n")
+                lines.append(_line(row, allow_nan=False))
+            except ValueError:  # NaN or infinity
+                lines.append(_line(json.loads(_line(row), parse_constant=_null)))
         file.write("".join(lines).encode())
 
     return write
@@ -267,30 +250,12 @@ def is_nested(field: Any) -> bool:
     return pa.types.is_nested(field.type) or field.metadata == _NESTED
 
 
-def field_of(value: Any, names: Sequence[str]) -> Any:
-    """What lies under a path of names in a nested value, which may be JSON text."""
-    for name in names:
-        value = parse_nested(value) if isinstance(value, str) else value
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+def _line(row: dict[str, Any], **options: Any) -> str:
+    return json.dumps(row, ensure_ascii=False, default=str, **options) + "\n"
 
 
-def parse_nested(text: str | None) -> Any:
-    """The value that a JSON text stands for; the text itself if it is none."""
-    try:
-        return None if text is None else json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _without_nan(value: Any) -> Any:
-    """A value with None for NaN, which JSON lacks; infinity, which it lacks too, is refused."""
-    if isinstance(value, dict):
-        return {name: _without_nan(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(part) for part in value]
-    if isinstance(value, float) and math.isinf(value):
-        raise file_error(
-            "JSON lines hold finite numbers", f"there is {value}", "Write a .parquet file."
-        )
-    return None if isinstance(value, float) and math.isnan(value) else value
+def _null(constant: str) -> None:
+    """What is written for NaN, which JSON lacks; infinity, which it lacks too, is refused."""
+    if constant != "NaN":
+        offender = f"there is {float(constant)}"
+        raise file_error("JSON lines hold finite numbers", offender, "Write a .parquet file.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,3 +117,98 @@ def prefix_remedy(columns: Sequence[str], names: Collection[str]) -> str:
         if prefix != column and {prefix + name for name in names} <= set(columns):
             return f"If the class columns start with '{shown(prefix)}', pass --prefix {prefix}."
     return ""
+
+
+# Columns, and labels in a file of their own.
+
+
+def column_values(table: Any, name: str) -> list[Any]:
+    """Values of a column, or of a field of a nested one: "doc.answer" is `answer` of `doc`."""
+    names = table.schema.names
+    column, *path = [name] if name in names else name.split(".")
+    if column not in names:
+        raise no_such_column(name, names)
+    values = table.column(column).to_pylist()
+    if path:
+        values = [field_of(value, path) for value in values]
+        if all(value is None for value in values):
+            raise column_error(
+                f"The column '{shown(column)}' has no field '{shown('.'.join(path))}'",
+                remedy="Check the names between the dots.",
+                value=name,
+            )
+    return values
+
+
+def no_such_column(name: str, names: Sequence[str]) -> InputError:
+    """Return the error for a column that was named and is not there."""
+    by_case = {column.lower(): column for column in names}
+    near = get_close_matches(name.lower(), by_case, 1)
+    meant = f"Did you mean '{shown(by_case[near[0]])}'? " if near else ""
+    return column_error(
+        f"The table has no column '{shown(name)}'",
+        remedy=f"{meant}Its columns are {listed(names)}.",
+        value=name,
+    )
+
+
+def field_of(value: Any, names: Sequence[str]) -> Any:
+    """What lies under a path of names in a nested value, which may be JSON text."""
+    for name in names:
+        value = parse_nested(value) if isinstance(value, str) else value
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def parse_nested(text: str | None) -> Any:
+    """The value that a JSON text stands for; the text itself if it is none."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+class LabelFile(NamedTuple):
+    """Labels in a file of their own: that of each id, and what ids are called."""
+
+    name: str
+    id_name: str
+    labels: dict[str, Any]
+
+    @classmethod
+    def of(cls, table: Any, layout: Layout) -> LabelFile:
+        """The columns that the layout names, else `id` and `label`, else both that there are."""
+        path, names = layout.labels, table.schema.names
+        by_place = names if len(names) == 2 else (None, None)
+        id_name = next((name for name in (layout.id, "id") if name in names), by_place[0])
+        label_name = next((name for name in (layout.label, "label") if name in names), by_place[1])
+        if id_name is None or label_name is None or id_name == label_name:
+            raise file_error(
+                f"'{path}' must have a column of ids and one of labels",
+                f"its columns are {', '.join(names)}",
+                "Call them `id` and `label`, or name them with --id and --label; a column `row` "
+                "counts rows from 0.",
+            )
+        labels: dict[str, Any] = {}
+        ids, values = table[id_name].to_pylist(), table[label_name].to_pylist()
+        for key, label in zip(map(str, ids), values, strict=True):
+            if labels.setdefault(key, label) != label:
+                offender = f"'{key}' has '{labels[key]}' and '{label}'"
+                remedy = "Remove one of them."
+                raise file_error(f"'{path}' must give each id one label", offender, remedy)
+        return cls(str(path), id_name, labels)
+
+    def classes(self) -> list[str]:
+        """The labels that occur."""
+        return sorted({str(label) for label in self.labels.values() if label is not None})
+
+    def match(self, ids: Sequence[Any]) -> list[Any]:
+        """The label of each id; None where the file has none."""
+        matched = [self.labels.get(str(key)) for key in ids]
+        if all(label is None for label in matched):
+            raise file_error(
+                f"The ids in '{self.name}' must be those of the predictions",
+                f"it has '{next(iter(self.labels), '')}', ..., and they have '{ids[0]}', ...",
+                "Name the column of ids with --id; to count rows from 0, call it `row`.",
+            )
+        return matched

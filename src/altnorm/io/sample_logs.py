@@ -19,7 +19,7 @@ from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm.io.json_lines import Line, read_lines
 
-SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}  # of each line
+KEYS = {"filtered_resps", "target", "doc_id"}  # of each line
 
 
 def find_logs(folder: Path) -> dict[str, Path]:
@@ -51,9 +51,9 @@ def learn_log(path: Path) -> tuple[str, Sequence[str]]:
     filters: dict[str, None] = {}  # in the order of the file
     texts: dict[int, Counter[tuple[str, ...]]] = {}  # of the options, by their number
     for number, record in read_lines(path):
-        if not record.keys() >= SAMPLE_KEYS:
+        if not record.keys() >= KEYS:
             raise file_error(
-                f"Each line of a sample log has {', '.join(sorted(SAMPLE_KEYS))}",
+                f"Each line of a sample log has {', '.join(sorted(KEYS))}",
                 f"line {number} has {shown(', '.join(sorted(record)))}",
                 "For other JSON lines, pass --format jsonl.",
             )
