@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -142,44 +142,23 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
     with open_classes(options.source, layout, model) as (table, columns):
         # Threads work ahead of the writer, so what was read waits here for its result.
-        waiting: deque[tuple[Any, np.ndarray]] = deque()
-        # Answers of a service may have failed, and such rows have no predictions.
-        gaps = bool(table.hints.classes)
-        filled = _kept(table.batches, columns, waiting, gaps=gaps)
-        batches = apply_batches(model, filled, n_jobs=options.jobs, **names)
+        sources, ahead = tee(table.batches)
+        if table.hints.classes:  # answers of a service may have failed: equal ones stand in
+            ahead = (_replaced(b, columns, lambda p: p.fill_null(1 / len(columns))) for b in ahead)
+        adjusted = apply_batches(model, ahead, n_jobs=options.jobs, **names)
         schema = output_schema(model, table.schema, **names)
         with (
             write_table(output, schema, numbers=columns, like=table, **how) as write,
             progress("Adjusting", table.n_rows) as advance,
         ):
-            for batch in batches:
-                before, is_missing = waiting.popleft()
+            for before, batch in zip(sources, adjusted, strict=True):
+                is_there = table.predicted(before)
                 after = column_matrix(batch, columns)
-                if is_missing.any():
-                    batch = _emptied(batch, is_missing, {*columns, prediction})
-                write(batch)
+                write(_emptied(batch, ~is_there, {*columns, prediction}))
                 # Only now is the batch known to be sound, and may count.
-                changes.add(column_matrix(before, columns)[~is_missing], after[~is_missing])
-                changes.n_without += int(is_missing.sum())
+                changes.add(column_matrix(before, columns)[is_there], after[is_there])
+                changes.n_without += int((~is_there).sum())
                 advance(batch.num_rows)
-
-
-def _kept(
-    batches: Iterator[Any], columns: list[str], waiting: deque[Any], *, gaps: bool
-) -> Iterator[Any]:
-    """Pass the batches on, and keep each until somebody takes it from those that wait.
-
-    Where there may be `gaps`, rows without predictions are passed on with equal ones, and kept is
-    which these are.
-    """
-    for batch in batches:
-        is_missing = np.zeros(batch.num_rows, dtype=bool)
-        if gaps:
-            is_missing = batch.column(columns[0]).is_null().to_numpy(zero_copy_only=False)
-        if is_missing.any():
-            batch = _replaced(batch, columns, lambda p: p.fill_null(1 / len(columns)))
-        waiting.append((batch, is_missing))
-        yield batch
 
 
 def _emptied(batch: Any, is_missing: np.ndarray, names: Collection[str | None]) -> Any:
@@ -187,6 +166,8 @@ def _emptied(batch: Any, is_missing: np.ndarray, names: Collection[str | None]) 
     import pyarrow as pa
     from pyarrow import compute as pc
 
+    if not is_missing.any():
+        return batch
     return _replaced(
         batch, names, lambda p: pc.if_else(pa.array(is_missing), pa.scalar(None, p.type), p)
     )

@@ -186,13 +186,10 @@ def write_arrays(predictions: Predictions, path: Path, *, force: bool) -> None:
         if path.suffix.lower() == ".npy":
             np.save(file, predictions.proba, allow_pickle=False)
             return
-        arrays = {predictions.input: predictions.proba, "classes": _plain(predictions.classes)}
+        arrays = {predictions.input: predictions.proba, "classes": predictions.classes}
         if predictions.labels is not None:
-            arrays["labels"] = _plain(predictions.labels)
-        # Older NumPy would take `allow_pickle` for an array; `_plain` has left no objects.
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-
-
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Objects as text: what an .npz file holds without pickle."""
-    return np.array(names_of(values)) if values.dtype.kind == "O" else values
+            arrays["labels"] = predictions.labels
+        # Objects become text, so that there is nothing to pickle: older NumPy would take
+        # `allow_pickle` for an array.
+        plain = {k: np.array(names_of(v)) if v.dtype == object else v for k, v in arrays.items()}
+        np.savez_compressed(file, **plain)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,12 +22,12 @@ from altnorm.io.labels import listed, names_of
 # What the decision to leave a row to a person may be called, unless a class has that name.
 _PERSON = ("person", "abstain", "defer", "reject", "")
 _LONG = ("true", "decision", "cost")  # columns of a table with one cost per line
-_BALANCE = "a CSV file of classes and numbers, 0 or greater, in UTF-8"
-_COSTS = (
-    "a table of costs in UTF-8: the classes as header and first column, or the columns true, "
-    'decision, cost; in JSON like {"ill": {"healthy": 20}}, or a list of objects with true, '
-    "decision and cost"
-)
+_FORMS = {
+    "labels": "a CSV file of classes and numbers, 0 or greater, in UTF-8",
+    "costs": "a table of costs in UTF-8: the classes as header and first column, or the columns "
+    'true, decision, cost; in JSON like {"ill": {"healthy": 20}}, or a list of objects with true, '
+    "decision and cost",
+}
 
 
 def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarray:
@@ -36,17 +37,16 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
     in any order; the numbers need not sum to 1.
     """
     source = check_input(path)
-    lines = _read_lines(source, _BALANCE, "labels")
-    if lines and not _is_share(lines[0]):
-        lines = lines[1:]
+    lines = _read_lines(source, "labels")
+    lines = lines if not lines or _is_share(lines[0]) else lines[1:]
     for line in lines:
         if not _is_share(line):
-            raise _form_error(source, _BALANCE, f"one line is '{','.join(line)}'", "labels")
-    named = [name for name, _ in lines]
+            raise _form_error(source, "labels", f"one line is '{','.join(line)}'")
+    count = Counter(name for name, _ in lines)
     for offenders, fault in (
-        ([name for name in names if name not in named], "missing"),
-        ([name for name in named if name not in names], "unknown"),
-        ([name for name in names if named.count(name) > 1], "there twice"),
+        ([name for name in names if name not in count], "missing"),
+        ([name for name in count if name not in names], "unknown"),
+        ([name for name in names if count[name] > 1], "there twice"),
     ):
         if offenders:
             raise InputError(
@@ -78,10 +78,13 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
     costs: dict[tuple[str, str | None], float] = {}
     for true, decision, cost in _read_json(source) if is_json else _read_text(source, names):
         is_person = decision not in names and decision.lower() in _PERSON
-        if true not in names:
-            raise _unknown(source, "class", true, names)
-        if decision not in names and not is_person:
-            raise _unknown(source, "decision", decision, names)
+        for role, name in (("class", true), ("decision", decision)):
+            if name not in names and not (role == "decision" and is_person):
+                near = get_close_matches(name, names, 1)
+                others = f"The classes are {listed(names)}; `person` leaves a row to a person."
+                remedy = f"Did you mean '{near[0]}'?" if near else others
+                rule = f"'{source.name}' names the unknown {role} '{shown(name)}'"
+                raise _cost_error(rule, remedy=remedy)
         pair = f"deciding '{shown(decision)}' where '{shown(true)}' is true"
         key = true, None if is_person else decision
         if key in costs:
@@ -102,15 +105,14 @@ def _read_json(source: Path) -> list[tuple[str, str, Any]]:
             return [(str(x["true"]), str(x["decision"] or ""), x["cost"]) for x in content]
         return [(true, name, cost) for true, row in content.items() for name, cost in row.items()]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _form_error(source, _COSTS, "it is not such a JSON file", "costs") from error
+        raise _form_error(source, "costs", "it is not such a JSON file") from error
 
 
 def _read_text(source: Path, names: list[str]) -> list[tuple[str, str, Any]]:
     """The same from one cost per line, or from a table that has all classes, in any order."""
-    lines = [[cell.strip() for cell in line] for line in _read_lines(source, _COSTS, "costs")]
+    lines = [[cell.strip() for cell in line] for line in _read_lines(source, "costs")]
     if len(lines) < 2 or len({len(line) for line in lines}) != 1:
-        offender = "its lines are too few, or of different lengths"
-        raise _form_error(source, _COSTS, offender, "costs")
+        raise _form_error(source, "costs", "its lines are too few, or of different lengths")
     header, *lines = lines
     lower = [cell.lower() for cell in header]
     if sorted(lower) == sorted(_LONG):
@@ -119,10 +121,8 @@ def _read_text(source: Path, names: list[str]) -> list[tuple[str, str, Any]]:
     for place, named in (("line", [line[0] for line in lines]), ("column", header[1:])):
         missing = [name for name in names if name not in named]
         if missing:
-            raise _cost_error(
-                f"A table of costs must have a {place} for each class",
-                f"'{source.name}' has none for {listed(missing)}",
-            )
+            rule = f"A table of costs must have a {place} for each class"
+            raise _cost_error(rule, f"'{source.name}' has none for {listed(missing)}")
     return [
         (true, decision, cost)
         for true, *costs in lines
@@ -130,28 +130,21 @@ def _read_text(source: Path, names: list[str]) -> list[tuple[str, str, Any]]:
     ]
 
 
-def _unknown(source: Path, role: str, name: str, names: list[str]) -> InputError:
-    near = get_close_matches(name, names, 1)
-    classes = f"The classes are {listed(names)}; `person` leaves a row to a person."
-    remedy = f"Did you mean '{near[0]}'?" if near else classes
-    return _cost_error(f"'{source.name}' names the unknown {role} '{shown(name)}'", "", remedy)
-
-
-def _cost_error(rule: str, offender: str, remedy: str = "") -> InputError:
+def _cost_error(rule: str, offender: str = "", remedy: str = "") -> InputError:
     default = "In lines of true, decision, cost, what is not given costs 0 if right and 1 if wrong."
     return InputError(rule, offender, remedy or default, code="costs")
 
 
-def _read_lines(source: Path, form: str, code: str) -> list[list[str]]:
+def _read_lines(source: Path, code: str) -> list[list[str]]:
     """Cells of a .csv or .tsv file, line by line; empty lines are left out."""
     delimiter = DELIMITERS.get(source.suffix.lower().lstrip("."), ",")
     try:
         with source.open(newline="", encoding="utf-8-sig") as file:
             return [line for line in csv.reader(file, delimiter=delimiter) if any(line)]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise _form_error(source, form, f"it cannot be read ({error})", code) from error
+        raise _form_error(source, code, f"it cannot be read ({error})") from error
 
 
-def _form_error(source: Path, form: str, offender: str, code: str) -> InputError:
+def _form_error(source: Path, code: str, offender: str) -> InputError:
     remedy = "See the page on the command line for an example."
-    return InputError(f"'{source.name}' must be {form}", offender, remedy, code=code)
+    return InputError(f"'{source.name}' must be {_FORMS[code]}", offender, remedy, code=code)

@@ -6,12 +6,13 @@ import io
 import json
 import os
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc, csv
 
@@ -127,10 +128,10 @@ def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
     """
     n_rows, n_swallowed, first, last = 0, 0, 0, None
     for batch in batches:
-        swallowed = _swallowed_rows(batch, delimiter)
-        if swallowed and not n_swallowed:
-            first = n_rows + min(swallowed)
-        n_swallowed += swallowed.total()
+        swallowed = _swallowed_lines(batch, delimiter)
+        if swallowed.any() and not n_swallowed:
+            first = n_rows + int(np.flatnonzero(swallowed)[0])
+        n_swallowed += int(swallowed.sum())
         n_rows += batch.num_rows
         if batch.num_rows and batch.num_columns:
             last = batch.column(batch.num_columns - 1)[-1].as_py()
@@ -145,19 +146,18 @@ def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
         warn(InputWarning(message, "quoted_rows"))
 
 
-def _swallowed_rows(batch: Any, delimiter: str) -> Counter[int]:
-    """Rows of a batch in whose text lines break as often as rows would, and how many lines."""
-    swallowed: Counter[int] = Counter()
+def _swallowed_lines(batch: Any, delimiter: str) -> np.ndarray:
+    """How often lines break in each row's text, where they do so as often as rows would."""
+    swallowed = np.zeros(batch.num_rows, dtype=int)
     # From a column of one row to the same column of a later one, each row has as many delimiters
     # as the header; in any other column the later row would be too long or too short.
     per_row = batch.num_columns - 1
     texts = [column for column in batch.columns if pa.types.is_string(column.type)]
     for column in texts if per_row else ():
-        n_lines = pc.count_substring_regex(column, r"\r\n?|\n")
-        n_delimiters = pc.count_substring(column, delimiter)
-        looks_like_rows = pc.equal(n_delimiters, pc.multiply(n_lines, per_row))
-        for row in pc.indices_nonzero(pc.and_(looks_like_rows, pc.greater(n_lines, 0))).to_pylist():
-            swallowed[row] += n_lines[row].as_py()
+        text = column.fill_null("")
+        n_lines = np.asarray(pc.count_substring_regex(text, r"\r\n?|\n"))
+        n_delimiters = np.asarray(pc.count_substring(text, delimiter))
+        swallowed += np.where(n_delimiters == n_lines * per_row, n_lines, 0)
     return swallowed
 
 
