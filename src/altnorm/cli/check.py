@@ -20,19 +20,12 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
 from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
-from altnorm.cli import _screen as screen
+from altnorm.cli import _screen as screen, tune
 from altnorm.cli._commands import MODEL, REPORT, Check, Demo
 from altnorm.cli._folder import check_folder
 from altnorm.cli._options import prefix_words
 from altnorm.cli._records import file_words, print_json, tested_record, tuned_record
 from altnorm.cli._screen import errors, out
-from altnorm.cli.tune import (
-    applied_words,
-    fit_named,
-    save_model,
-    say_how_to_ask,
-    settings_of,
-)
 from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer
@@ -118,7 +111,7 @@ def _check_fit(options: Check) -> bool:
     check_output(options.report, force=options.force, others=inputs)
     check_output(options.output, force=options.force, others=[*inputs, options.report])
     page = _page(options, files, layout, tested or val)
-    estimator = Adjuster(**settings_of(options.tuning, val))
+    estimator = Adjuster(**tune.settings_of(options.tuning, val))
     data = page["about"]["Validation rows"]
     journey = travel(
         estimator, val, tested, model=options.output, report=options.report, data=data, **page
@@ -132,7 +125,7 @@ def _check_fit(options: Check) -> bool:
         if model_words(tuned) != "changes nothing":
             prefix = prefix_words(options.columns)
             out.say(f"Next:   altnorm apply {journey.model} NEW{prefix} -o OUT")
-        say_how_to_ask(tuned, journey.model, options.columns, "--report candidate.html")
+        tune.say_how_to_ask(tuned, journey.model, options.columns, "--report candidate.html")
     # The answer is yes unless test rows contradict it.
     return tuned.verdict_.adopted and (result is None or outcome(result.verdict) != "worse")
 
@@ -142,7 +135,6 @@ class Journey:
     """What was found on the way, and where it was written."""
 
     tuned: Adjuster
-    validation: Predictions
     test: Predictions | None
     result: Evaluation | None  # on the labels of test predictions
     compared: Comparison | None  # with the peers, on the same
@@ -180,7 +172,7 @@ def travel(
     validation predictions, whose labels it must not look at again. `data` is what the model says
     it was fitted on, and `page` what else the report shows.
     """
-    tuned = fit_named(estimator, validation)
+    tuned = tune.fit_named(estimator, validation)
     # Rows without labels served as reference in tuning; peers can make no use of them.
     labelled = validation.labelled()
     result = compared = None
@@ -190,8 +182,8 @@ def travel(
     # The report takes seconds: an interrupt meanwhile should leave nothing behind.
     page |= {"comparison": compared, "seen": test is None}
     write_report(tuned, validation if test is None else test, report, force=force, **page)
-    save_model(tuned, model, force=force, data=data)
-    return Journey(tuned, validation, test, result, compared, model, report)
+    tune.save_model(tuned, model, force=force, data=data)
+    return Journey(tuned, test, result, compared, model, report)
 
 
 def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:
@@ -220,12 +212,11 @@ def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Com
 def show_journey(journey: Journey) -> None:
     """Print what was found."""
     tuned = journey.tuned
-    rows = f"{journey.validation.has_label.sum():,}"
-    screen.head(f"Should I use it? Cross-validated on {rows} rows")
+    screen.head(f"Should I use it? Cross-validated on {tuned.verdict_.n_rows:,} rows")
     screen.show_verdict(tuned.verdict_)
     screen.head("What was tried? Log loss on the same rows, lower is better")
     out.print(tried_table(tuned))
-    out.print(applied_words(tuned))
+    out.print(tune.applied_words(tuned))
     if journey.result is not None and journey.compared is not None:
         _show_result(journey.result)
         _show_comparison(tuned, journey.result, journey.compared)
