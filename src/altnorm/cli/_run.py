@@ -173,29 +173,20 @@ def _tell(error: Exception, written: Sequence[Path]) -> int:
         errors.say(f"Error: {sentence}{'' if sentence.endswith('?') else '.'} See --help.")
         return BAD_INPUT
     # A full disk behind standard output fails once more when Python exits, unless it is silenced.
-    if isinstance(error, OSError) and error.filename is None and _stdout_fails():
-        _silence_stdout()
-    if isinstance(error, (InputError, OSError, ImportError, MemoryError)) or _is_arrow(error):
+    if isinstance(error, OSError) and error.filename is None:
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            _silence_stdout()
+    arrow = sys.modules.get("pyarrow")  # it could not do what a file asked for
+    known = (InputError, OSError, ImportError, MemoryError)
+    if isinstance(error, known if arrow is None else (*known, arrow.ArrowException)):
         errors.say(f"Error: {one_sentence(error, written)}")
         return BAD_INPUT
     # Not one of those that tell a user what to do: the trace is for us.
     traceback.print_exception(error)
     errors.print("This is an error in altnorm. Please report it with the lines above.")
     return INTERNAL
-
-
-def _stdout_fails() -> bool:
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        return True
-    return False
-
-
-def _is_arrow(error: Exception) -> bool:
-    """Whether PyArrow could not do what a file asked for, or the file was not sound."""
-    arrow = sys.modules.get("pyarrow")
-    return arrow is not None and isinstance(error, arrow.ArrowException)
 
 
 def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
