@@ -42,6 +42,8 @@ def test_every_shape_gives_the_same_rows(name, order):
     read = read_predictions(DATA / name, Layout(classes=list(order)))
     assert read.classes.tolist() == list(order)
     np.testing.assert_allclose(read.proba, PROBA[:, ["ABC".index(c) for c in order]], rtol=ROUNDING)
+    if name == "hf_objects.jsonl":  # which have labels beside the scores
+        assert read_predictions(DATA / name, Layout("truth")).labels.tolist() == list("ABAB")
 
 
 def test_labels_by_row_number_stay_with_their_rows_where_an_answer_failed(tmp_path):
@@ -57,12 +59,6 @@ def test_labels_by_row_number_stay_with_their_rows_where_an_answer_failed(tmp_pa
     assert read.ids.tolist() == [0, 2, 3, 4]
 
 
-def test_labels_are_a_key_of_the_object():
-    read = read_predictions(DATA / "hf_objects.jsonl", Layout("truth"))
-    assert sorted(read.classes.tolist()) == CLASSES
-    assert read.labels.tolist() == ["A", "B", "A", "B"]
-
-
 def test_a_batch_file_has_failed_lines_and_another_order(recwarn):
     layout = Layout(labels=DATA / "batch_labels.csv", gaps=True)
     read = read_predictions(DATA / "openai_batch.jsonl", layout)
@@ -73,34 +69,21 @@ def test_a_batch_file_has_failed_lines_and_another_order(recwarn):
     assert [message in str(w.message) for w in recwarn] == [True]
 
 
-def test_classes_are_the_labels_of_the_file_itself(tmp_path):
+@pytest.mark.parametrize("key", ["reply", None])
+def test_classes_are_the_labels_of_the_file_itself(tmp_path, key):
+    """Beside an answer, or in an object within it that no server writes."""
+    answers = [json.loads(line) for line in (DATA / "openai_chat.jsonl").read_text().splitlines()]
     lines = [
-        {"doc": {"answer": truth}, "reply": json.loads(line)}
-        for truth, line in zip(
-            "ABCB", (DATA / "openai_chat.jsonl").read_text().splitlines(), strict=True
-        )
+        ({key: answer} if key else answer | {"usage": {"total_tokens": 9}})
+        | {"doc": {"answer": truth}}
+        for answer, truth in zip(answers, "ABCB", strict=True)
     ]
     path = write_lines(tmp_path / "a.jsonl", lines)
     read = read_predictions(path, Layout("doc.answer"))
-    assert read.classes.tolist() == CLASSES
+    assert (read.classes.tolist(), read.labels.tolist()) == (CLASSES, list("ABCB"))
     np.testing.assert_allclose(read.proba, PROBA, rtol=ROUNDING)
     with pytest.raises(InputError, match=r"which tokens are classes.*--classes A,B,C,D"):
         read_predictions(path)
-    plain = write_lines(tmp_path / "b.jsonl", [{**chat(("A", {"A": 0.9})), "truth": "A"}])
-    with pytest.raises(InputError, match=r"no column 'Truth'\. Did you mean 'truth'\?"):
-        read_predictions(plain, Layout("Truth"))
-
-
-def test_labels_are_found_in_an_object_that_was_added_to_an_answer(tmp_path):
-    """But what servers write into objects of their own is no column."""
-    lines = [
-        json.loads(line) | {"doc": {"answer": truth}, "usage": {"total_tokens": 9}}
-        for truth, line in zip(
-            "ABCB", (DATA / "openai_chat.jsonl").read_text().splitlines(), strict=True
-        )
-    ]
-    path = write_lines(tmp_path / "a.jsonl", lines)
-    assert read_predictions(path, Layout("doc.answer")).labels.tolist() == list("ABCB")
     with pytest.raises(InputError, match=r"no column 'usage'\. .* are .*'doc'"):
         read_predictions(path, Layout("usage"))
 

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, feather, parquet
+from pyarrow import parquet
 
 from altnorm import AlternatingNormalizer
 
@@ -21,7 +21,7 @@ PARTIAL = ".partial"
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """A model, and one table in three formats."""
+    """A model, and a table."""
     folder = tmp_path_factory.mktemp("inputs")
     rng = np.random.default_rng(0)
     names = [f"class {j}" for j in range(N_CLASSES)]
@@ -31,8 +31,6 @@ def inputs(tmp_path_factory):
     normalizer.save(folder / "model")
     table = pa.table({"id": np.arange(N_ROWS)} | dict(zip(names, proba.T.copy(), strict=True)))
     parquet.write_table(table, folder / "in.parquet", row_group_size=5000)
-    feather.write_feather(table, folder / "in.arrow", chunksize=5000)
-    csv.write_csv(table, folder / "in.csv")
     return folder
 
 
@@ -76,16 +74,6 @@ def output(tmp_path):
     path = folder / "out.parquet"
     path.write_bytes(OLD)
     return path
-
-
-@pytest.mark.parametrize("name", ["in.parquet", "in.arrow", "in.csv"])
-def test_input_cut_off_in_the_middle(inputs, output, tmp_path, name):
-    whole = (inputs / name).read_bytes()
-    cut = tmp_path / name
-    cut.write_bytes(whole[: int(len(whole) * 0.6)])
-    done = apply(inputs, cut, output, "--force")
-    check_refused(done, output)
-    assert "cut off" in done.stderr
 
 
 def test_bad_row_in_the_last_batch(inputs, output, tmp_path):

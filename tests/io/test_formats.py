@@ -28,14 +28,6 @@ def write_lines(path, records):
     return path
 
 
-def test_tabs_and_quotes_survive(tmp_path):
-    odd = Predictions(PROBA[:1], np.array(["a\tb", 'c"d', "e,f"]))
-    write_predictions(odd, tmp_path / "a.tsv")
-    read = pd.read_csv(tmp_path / "a.tsv", sep="\t")
-    assert read.columns.tolist() == odd.classes.tolist()
-    assert read_predictions(tmp_path / "a.tsv").classes.tolist() == odd.classes.tolist()
-
-
 plain_values = st.one_of(
     st.none(),
     st.booleans(),
@@ -307,7 +299,8 @@ def test_standard_input(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text))))
     with pytest.raises(InputError, match="Pass --format"):
         read_predictions("-")
-    check_same(read_predictions("-", Layout("y", format="csv")), EXPECTED)
+    for _ in range(2):  # commands read some files twice
+        check_same(read_predictions("-", Layout("y", format="csv")), EXPECTED)
     formats._copy_stdin.cache_clear()
 
 

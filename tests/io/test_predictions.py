@@ -45,9 +45,11 @@ def check_same(read, expected, kind="proba"):
 
 
 @pytest.mark.parametrize("suffix", [".npz", *TABLES, *TEXTS])
-@pytest.mark.parametrize("labels", [LABELS, MATRIX], ids=["single", "multi"])
+@pytest.mark.parametrize("labels", [[0, 1, 2, 0], MATRIX], ids=["single", "multi"])
 def test_round_trip(tmp_path, suffix, labels):
-    predictions, path = Predictions(PROBA, CLASSES, labels), tmp_path / f"a{suffix}"
+    classes, path = np.array(["a\tb", 'c"d', "e,f"]), tmp_path / f"a{suffix}"
+    labels = labels if labels is MATRIX else classes[labels]
+    predictions = Predictions(PROBA, classes, labels)
     layout = Layout(prefix="p_")
     if suffix != ".npz":
         layout = Layout("y", "p_") if labels.ndim == 1 else Layout(None, "p_", "y_")
