@@ -158,16 +158,22 @@ def test_missing_renamed_and_extra_classes_are_named(tmp_path, prefix):
         read_predictions(path, layout, classes=CLASSES)
 
 
-def test_select_reorders_everything():
-    order = ["eel", "cat", "dog"]
-    single = Predictions(PROBA, CLASSES, LABELS).select(order)
-    assert single.labels.tolist() == LABELS.tolist()
-    assert single.codes.tolist() == [1, 2, 0, 1]
-    np.testing.assert_array_equal(single.proba, PROBA[:, [2, 0, 1]])
-    multi = Predictions(PROBA, CLASSES, MATRIX).select(order)
-    np.testing.assert_array_equal(multi.labels, MATRIX[:, [2, 0, 1]])
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["cat", "dog", "eel", ""], ["cat", "dog", "eel", None]),
+        ([0, 1, 2, 0], ["cat", "dog", "eel", "cat"]),
+        (MATRIX, MATRIX[:, [2, 0, 1]].tolist()),
+    ],
+    ids=["names", "indices", "matrix"],
+)
+def test_arrays_are_put_into_the_order_of_the_classes_expected(tmp_path, labels, expected):
+    np.savez(tmp_path / "a.npz", proba=PROBA, classes=CLASSES, labels=labels)
+    read = read_predictions(tmp_path / "a.npz", Layout(gaps=True), classes=["eel", "cat", "dog"])
+    np.testing.assert_array_equal(read.proba, PROBA[:, [2, 0, 1]])
+    assert read.labels.tolist() == expected
     with pytest.raises(InputError, match="unknown classes, the first is 'eel'"):
-        single.select(["cat", "dog"])
+        read_predictions(tmp_path / "a.npz", Layout(gaps=True), classes=["cat", "dog"])
 
 
 @pytest.mark.parametrize(

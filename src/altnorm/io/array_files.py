@@ -17,6 +17,7 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import file_error, replacing
+from altnorm._base.frames import check_same_names
 from altnorm._base.labels import check_indicator
 from altnorm.estimator.topk import from_topk
 from altnorm.io.formats import Layout, Source, unreadable
@@ -63,7 +64,15 @@ def _read(file: _ArrayFile, layout: Layout, wanted: Any) -> Predictions:
         labels = check_indicator(labels, shape).astype(np.uint8)
     elif labels is not None:
         labels = read_labels(labels.tolist(), classes, layout)
-    return Predictions(values, classes, labels, key)
+    if wanted is None:
+        return Predictions(values, classes, labels, key)
+    places, wanted = {name: j for j, name in enumerate(names_of(classes))}, np.asarray(wanted)
+    check_same_names(names_of(wanted), list(places))
+    order = [places[name] for name in names_of(wanted)]
+    if labels is not None:  # which are classes of the file by now
+        multilabel = labels.ndim == 2
+        labels = labels[:, order] if multilabel else read_labels(labels.tolist(), wanted, layout)
+    return Predictions(values if order == sorted(order) else values[:, order], wanted, labels, key)
 
 
 def _full_shape(file: _ArrayFile, key: str, *, is_truncated: bool) -> tuple[int, int]:

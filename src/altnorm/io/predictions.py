@@ -14,7 +14,6 @@ import numpy as np
 
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
-from altnorm._base.frames import check_same_names
 from altnorm.estimator.kinds import LabelKind, kind_of_labels
 from altnorm.io.formats import ARRAYS, PLAIN, Layout, find_source, find_target
 from altnorm.io.labels import column_error, names_of
@@ -44,9 +43,8 @@ class Predictions:
     >>> import numpy as np
     >>> from altnorm.io.predictions import Predictions
     >>> names = np.array(["cat", "dog"])
-    >>> Predictions(np.array([[0.9, 0.1], [0.3, 0.7]]), names).select(["dog", "cat"]).proba
-    array([[0.1, 0.9],
-           [0.7, 0.3]])
+    >>> Predictions(np.array([[0.9, 0.1], [0.3, 0.7]]), names, names[[0, 1]]).codes
+    array([0, 1])
     """
 
     proba: np.ndarray
@@ -106,23 +104,6 @@ class Predictions:
             return self.proba
         return self.kind.from_logits(self.proba)
 
-    def select(self, classes: Any) -> Predictions:
-        """Return the same predictions with one column for each of `classes`, in their order.
-
-        They are matched by name, the text of the class.
-        """
-        wanted, names = names_of(classes), names_of(self.classes)
-        check_same_names(wanted, names)
-        position = {name: j for j, name in enumerate(names)}
-        order = [position[name] for name in wanted]
-        labels = self.labels
-        if labels is not None and self.kind.is_multilabel:
-            labels = self.codes[:, order]
-        elif labels is not None:  # the inverse of `order` takes an old column to its new place
-            labels = np.asarray(classes)[np.argsort(order)[self.codes]]
-        proba = self.proba if wanted == names else self.proba[:, order]
-        return replace(self, proba=proba, classes=np.asarray(classes), labels=labels)
-
 
 def read_predictions(
     path: str | os.PathLike[str], layout: Layout = PLAIN, *, classes: Any = None
@@ -161,8 +142,7 @@ def read_predictions(
             "Write the predictions as a table, such as .csv or .parquet.",
             code="option",
         )
-    predictions = _check_values(read_arrays(source, layout, classes))
-    return predictions if classes is None else predictions.select(classes)
+    return _check_values(read_arrays(source, layout, classes))
 
 
 def write_predictions(
