@@ -62,13 +62,9 @@ ADVICE = {
         "pass groups that say which rows belong together",
         "say with --group which belong together",
     ),
-    "neighbours_alike": (
-        "pass groups that say which",
-        "name the column that says which with --group",
-    ),
-    "classes_in_places": (
-        "pass groups that say which",
-        "name the column that says which with --group",
+    **dict.fromkeys(
+        ("neighbours_alike", "classes_in_places"),
+        ("pass groups that say which", "name the column that says which with --group"),
     ),
     "other_purpose": ("scoring='balanced_accuracy'", "--scoring balanced_accuracy"),
     "adapt": (
