@@ -26,10 +26,10 @@ from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.io.columns import class_columns, column_matrix, spare_hint
-from altnorm.io.formats import ARRAYS, STANDARD, Layout, find_source, format_of
+from altnorm.io.formats import ARRAYS, STANDARD, Layout, TableSource, find_source, format_of
 from altnorm.io.labels import names_of
 from altnorm.io.predictions import check_adjusted, read_predictions, write_predictions
-from altnorm.io.tables import TableSource, open_table, write_table
+from altnorm.io.tables import find_predicted, open_table, write_table
 from altnorm.report.evaluation import check_kind
 
 PREDICTION = "prediction"
@@ -143,7 +143,7 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     with open_classes(options.source, layout, model) as (table, columns):
         # Threads work ahead of the writer, so what was read waits here for its result.
         sources, ahead = tee(table.batches)
-        if table.hints.classes:  # answers of a service may have failed: equal ones stand in
+        if table.classes:  # answers of a service may have failed: equal ones stand in
             ahead = (_replaced(b, columns, lambda p: p.fill_null(1 / len(columns))) for b in ahead)
         adjusted = apply_batches(model, ahead, n_jobs=options.jobs, **names)
         schema = output_schema(model, table.schema, **names)
@@ -152,7 +152,7 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
             progress("Adjusting", table.n_rows) as advance,
         ):
             for before, batch in zip(sources, adjusted, strict=True):
-                is_there = table.predicted(before)
+                is_there = find_predicted(table, before)
                 after = column_matrix(batch, columns)
                 write(_emptied(batch, ~is_there, {*columns, prediction}))
                 # Only now is the batch known to be sound, and may count.
@@ -287,7 +287,7 @@ def _read_rows(fitted: FittedModel, source: Path, layout: Layout) -> np.ndarray:
     if find_source(source, layout).format not in ARRAYS:
         with open_classes(source, layout, fitted) as (table, columns):
             for batch in table.batches:
-                sample.add(column_matrix(batch, columns)[table.predicted(batch)])
+                sample.add(column_matrix(batch, columns)[find_predicted(table, batch)])
     else:
         predictions = read_predictions(source, layout, classes=fitted.classes_)
         check_kind(predictions, fitted)

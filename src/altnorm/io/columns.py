@@ -19,7 +19,7 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.labels import check_indicator
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
-from altnorm.io.formats import ARRAYS, TEXT, Layout, Source, find_source
+from altnorm.io.formats import ARRAYS, TEXT, Layout, Source, TableSource, find_source
 from altnorm.io.json_tables import is_nested
 from altnorm.io.labels import (
     LabelFile,
@@ -33,7 +33,7 @@ from altnorm.io.labels import (
     read_labels,
 )
 from altnorm.io.predictions import Predictions
-from altnorm.io.tables import TableSource, open_table, read_table, write_table
+from altnorm.io.tables import open_table, read_rows, read_table, write_table
 
 _MOST_CHARACTERS = 32_000  # a cell of a spreadsheet holds 32,767
 
@@ -48,11 +48,11 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
         expected = [layout.prefix + name for name in names_of(classes)]
     text = [name for name in (layout.label, layout.group, layout.id) if name]
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
-        table, numbers = opened.read()
+        table, numbers = read_rows(opened)
     check_rows(table.num_rows)
     if label_file is None and layout.label_prefix is None and layout.label is None:
-        layout = replace(layout, label=opened.hints.label)
-    id_name = layout.id or opened.hints.id
+        layout = replace(layout, label=opened.label)
+    id_name = layout.id or opened.id
     if id_name is None and label_file is not None and label_file.id_name in table.schema.names:
         id_name = label_file.id_name
     ids = numbers if id_name is None else np.array(column_values(table, id_name), dtype=object)
@@ -66,7 +66,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     named = {str(label) for label in written or ()}
     columns, spare = class_columns(opened, layout, classes, sums=sums, named=named)
     # Nobody has said which columns are classes: types decide, so more is checked.
-    is_guess = classes is None and not layout.prefix and not opened.hints.classes
+    is_guess = classes is None and not layout.prefix and not opened.classes
     if is_guess and source.format in TEXT:
         _check_zeros(table, layout, columns)
     names = [name[len(layout.prefix) :] for name in columns] if classes is None else classes
@@ -75,7 +75,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
         labels = _read_label_columns(table, layout.label_prefix, names_of(classes))
     elif written is not None:
         places = [opened.schema.get_field_index(name) for name in columns]
-        reordered = places != sorted(places) or not opened.hints.ordered
+        reordered = places != sorted(places) or not opened.ordered
         labels = read_labels(written, classes, layout, reordered=reordered)
         if is_guess and layout.logits:
             _check_labelled(columns, labels)
@@ -224,8 +224,8 @@ def _check_labelled(columns: Sequence[str], labels: np.ndarray) -> None:
 
 def _candidates(table: TableSource, layout: Layout, named: Collection[str]) -> list[str]:
     """Columns that may stand for classes, judged by prefix, by labels and by type."""
-    if table.hints.classes and not layout.prefix:
-        return [name for name in table.hints.classes if name not in layout.other]
+    if table.classes and not layout.prefix:
+        return [name for name in table.classes if name not in layout.other]
     fields = _free_fields(table.schema, layout)
     if layout.prefix:
         return [field.name for field in fields if field.name.startswith(layout.prefix)]
@@ -280,9 +280,8 @@ def read_texts(
         return {}
     columns = [layout.prefix + name for name in names_of(classes)]
     with open_table(path, layout, text=names or None, numbers=columns) as opened:
-        table, _ = opened.read()
-    hints = opened.hints
-    not_shown = {*hidden, *hints.classes, layout.label, hints.label, hints.id, layout.id}
+        table, _ = read_rows(opened)
+    not_shown = {*hidden, *opened.classes, layout.label, opened.label, opened.id, layout.id}
     names = names or [
         field.name
         for field in table.schema

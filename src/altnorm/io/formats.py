@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,6 +69,20 @@ class Source(NamedTuple):
 
     path: Path
     format: str
+
+
+class TableSource(NamedTuple):
+    """An open file of columns, and what it says itself about these."""
+
+    schema: Any
+    batches: Iterator[Any]  # the rows, in order; to be read once
+    classes: Sequence[str] = ()
+    label: str | None = None
+    id: str | None = None
+    ordered: bool = True  # whether all rows give the classes in this order: an index is a class
+    n_rows: int | None = None
+    format: str = ""
+    fixed_dictionaries: bool = False  # whether all batches share those of their columns
 
 
 def format_of(path: str | os.PathLike[str]) -> str | None:

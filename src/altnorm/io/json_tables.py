@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import compute as pc
@@ -23,7 +23,7 @@ from altnorm._base.errors import shown
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
 from altnorm.io import answers, sample_logs
-from altnorm.io.formats import Layout, open_plain
+from altnorm.io.formats import Layout, TableSource, open_plain
 from altnorm.io.json_lines import Line, read_lines, read_values
 from altnorm.io.labels import column_values, parse_nested
 from altnorm.io.scores import Scores, has_scores, score_lines
@@ -33,21 +33,7 @@ _BLOCK = 2**22  # bytes that PyArrow reads at a time
 _NESTED = {b"altnorm": b"JSON"}  # marks columns of nested values, which are text in between
 
 
-class FileHints(NamedTuple):
-    """What a file itself says about its columns."""
-
-    classes: Sequence[str] = ()
-    label: str | None = None
-    id: str | None = None
-    ordered: bool = True  # whether all rows give the classes in this order: an index is a class
-
-
-NO_HINTS = FileHints()
-Opened = tuple[Any, Iterator[Any], FileHints]
-"""Schema, record batches and hints."""
-
-
-def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> Opened:
+def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> TableSource:
     """Open a file of JSON lines; columns of `numbers` are read as floating-point.
 
     What the lines hold is told by the first, unless the layout insists on a format.
@@ -56,27 +42,24 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> Opened:
     keys = first.keys() if isinstance(first, dict) else set()
     if keys >= sample_logs.KEYS if layout.format is None else layout.format == "lm-eval":
         lines = partial(sample_logs.log_lines, path, *sample_logs.learn_log(path))
-        hints = FileHints(label="target", id="doc_id")
-        return _open_objects(lines, numbers, Scores(gaps="had another number of options"), hints)
+        opened = _open_objects(lines, numbers, Scores(gaps="had another number of options"))
+        return opened._replace(label="target", id="doc_id")
     if has_scores(first):
         return _open_objects(partial(score_lines, path), numbers, Scores(numbers))
     if answers.find_answer(first) is not None:
-        hints = FileHints(id="custom_id" if "custom_id" in first else None)
-        return _open_answers(path, numbers or _answered(path, layout.label), numbers, hints)
+        opened = _open_answers(path, numbers or _answered(path, layout.label), numbers)
+        return opened._replace(id="custom_id" if "custom_id" in first else None)
     schema = _plain_schema(path, numbers)
     if schema is None:
         return _open_objects(partial(read_lines, path), numbers)
-    return schema, _plain_batches(path, schema), NO_HINTS
+    return TableSource(schema, _plain_batches(path, schema))
 
 
-def _open_answers(
-    path: Path, classes: Collection[str], numbers: Collection[str], hints: FileHints
-) -> Opened:
+def _open_answers(path: Path, classes: Collection[str], numbers: Collection[str]) -> TableSource:
     """Open a file of answers, of which some tokens are classes."""
     places: Counter[int] = Counter()
     lines = partial(answers.answer_lines, path, list(classes), places)
-    scores = Scores(classes, gaps="failed or named no class")
-    opened = _open_objects(lines, numbers, scores, hints)
+    opened = _open_objects(lines, numbers, Scores(classes, gaps="failed or named no class"))
     answers.tell_places(places, classes)
     return opened
 
@@ -86,9 +69,9 @@ def _answered(path: Path, label: str | None) -> Collection[str]:
     labels: set[str] = set()
     offender = f"'{path.name}' holds answers of a language model"
     if label is not None:
-        schema, batches, _ = _open_objects(partial(answers.columns_beside, path), ())
-        values = column_values(pa.Table.from_batches(batches, schema), label)
-        labels = {str(value) for value in values if value is not None}
+        opened = _open_objects(partial(answers.columns_beside, path), ())
+        table = pa.Table.from_batches(opened.batches, opened.schema)
+        labels = {str(value) for value in column_values(table, label) if value is not None}
         offender += f" with {plural(len(labels), 'label')} in '{shown(label)}'"
     if len(labels) < 2:
         raise file_error(
@@ -165,11 +148,8 @@ def _is_exact(table: Any, numbers: Collection[str]) -> bool:
 
 
 def _open_objects(
-    lines: Callable[[], Iterator[Line]],
-    numbers: Collection[str],
-    scores: Scores | None = None,
-    hints: FileHints = NO_HINTS,
-) -> Opened:
+    lines: Callable[[], Iterator[Line]], numbers: Collection[str], scores: Scores | None = None
+) -> TableSource:
     kinds: dict[str, set[str]] = {}
     for number, record in lines():
         if scores is not None:
@@ -181,15 +161,12 @@ def _open_objects(
         pa.field(name, kind, metadata=_NESTED if kinds[name] <= {"nested", "NoneType"} else None)
         for name, kind in types.items()
     ]
-    if scores is not None:
-        classes = scores.classes()
-        for name in sorted(set(classes) & kinds.keys()):
-            rule = f"'{shown(name)}' is both a class and another key"
-            raise file_error(rule, remedy="Rename one.")
-        fields += [pa.field(name, pa.float64()) for name in classes]
-        hints = hints._replace(classes=classes, ordered=scores.are_ordered())
-    schema = pa.schema(fields)
-    return schema, _batches(lines(), scores, types, schema), hints
+    classes = [] if scores is None else scores.classes()
+    for name in sorted(set(classes) & kinds.keys()):
+        raise file_error(f"'{shown(name)}' is both a class and another key", remedy="Rename one.")
+    schema = pa.schema(fields + [pa.field(name, pa.float64()) for name in classes])
+    ordered = scores is None or scores.are_ordered()
+    return TableSource(schema, _batches(lines(), scores, types, schema), classes, ordered=ordered)
 
 
 def _batches(

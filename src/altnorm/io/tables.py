@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,39 +21,21 @@ from pyarrow import parquet
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io import formats, json_tables, text_tables
-from altnorm.io.formats import ARRAYS, DELIMITERS, PLAIN, STANDARD, TEXT, Layout, Source
-from altnorm.io.json_tables import NO_HINTS, FileHints
+from altnorm.io.formats import (
+    ARRAYS,
+    DELIMITERS,
+    PLAIN,
+    STANDARD,
+    TEXT,
+    Layout,
+    Source,
+    TableSource,
+)
 
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # what an Arrow stream ends with
 _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
-
-
-class TableSource(NamedTuple):
-    """An open file of columns."""
-
-    schema: Any
-    batches: Iterator[Any]  # the rows, in order; to be read once
-    hints: FileHints = NO_HINTS
-    n_rows: int | None = None  # where the file says so
-    format: str = ""
-    fixed_dictionaries: bool = False  # whether all batches share those of their columns
-
-    def read(self) -> tuple[Any, np.ndarray]:
-        """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
-        rows = pa.Table.from_batches(self.batches, self.schema)
-        has_scores = self.predicted(rows)
-        if not has_scores.all():
-            rows = rows.filter(pa.array(has_scores))
-        return rows, np.flatnonzero(has_scores)
-
-    def predicted(self, rows: Any) -> np.ndarray:
-        """Which rows of a batch have predictions: where a server failed there are none."""
-        if not self.hints.classes:
-            return np.ones(rows.num_rows, dtype=bool)
-        # All scores of a row are there, or none.
-        return np.asarray(rows.column(self.hints.classes[0]).is_valid())
 
 
 @contextmanager
@@ -76,9 +58,9 @@ def open_table(
     with ExitStack() as stack:
         with _reading(source):
             if source.format in DELIMITERS:
-                table = TableSource(*text_tables.open_text(source, numbers, text, stack))
+                table = text_tables.open_text(source, numbers, text, stack)
             elif source.format in TEXT:
-                table = TableSource(*json_tables.open_lines(source.path, layout, numbers))
+                table = json_tables.open_lines(source.path, layout, numbers)
             elif source.format == "parquet":
                 table = _open_parquet(source.path, stack)
             else:
@@ -97,7 +79,21 @@ def read_table(
 ) -> Any:
     """Read all rows of a file, as `open_table` tells, as a PyArrow table."""
     with open_table(path, layout, text=text) as opened:
-        return opened.read()[0]
+        return read_rows(opened)[0]
+
+
+def read_rows(table: TableSource) -> tuple[Any, np.ndarray]:
+    """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
+    rows = pa.Table.from_batches(table.batches, table.schema)
+    is_there = find_predicted(table, rows)
+    return rows if is_there.all() else rows.filter(pa.array(is_there)), np.flatnonzero(is_there)
+
+
+def find_predicted(table: TableSource, rows: Any) -> np.ndarray:
+    """Which rows of a batch have predictions: where a server failed there are none."""
+    if not table.classes:
+        return np.ones(rows.num_rows, dtype=bool)
+    return np.asarray(rows.column(table.classes[0]).is_valid())  # all scores are there, or none
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pyarrow import compute as pc, csv
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
-from altnorm.io.formats import DELIMITERS, Source, is_compressed, open_plain
+from altnorm.io.formats import DELIMITERS, Source, TableSource, is_compressed, open_plain
 
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
@@ -46,8 +46,8 @@ def neutralise_formula(text: str) -> str:
 
 def open_text(
     source: Source, numbers: Collection[str], text: Collection[str] | None, stack: ExitStack
-) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches; columns that are not `numbers` stay the text they are.
+) -> TableSource:
+    """Open a file to read it; columns that are not `numbers` stay the text they are.
 
     Where columns of `text` are named, all rows are read, and the types of the other columns are
     those that their values look like.
@@ -64,9 +64,9 @@ def open_text(
         )
     if text is not None:
         table = _open(csv.read_csv, source, stack, dict.fromkeys(text, pa.string()))
-        return table.schema, _guarded(table.to_batches(), source.path, delimiter)
+        return TableSource(table.schema, _guarded(table.to_batches(), source.path, delimiter))
     reader = _open_typed(source, stack, numbers)
-    return reader.schema, _guarded(reader, source.path, delimiter)
+    return TableSource(reader.schema, _guarded(reader, source.path, delimiter))
 
 
 def _open_typed(
