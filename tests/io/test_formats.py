@@ -95,30 +95,15 @@ def test_labels_and_groups_within_nested_columns(tmp_path, suffix):
         read_predictions(path, Layout("dock.answer"))
 
 
-@pytest.mark.parametrize("logarithm", [True, False])
-def test_scores_by_label(tmp_path, logarithm):
-    values = np.log(PROBA) if logarithm else PROBA
-    lines = [
-        {"id": i, "scores": dict(zip(PETS, row, strict=True)), "y": y, "loss": 0.5}
-        for i, (row, y) in enumerate(zip(values.tolist(), LABELS, strict=True))
-    ]
-    path = write_lines(tmp_path / "a.jsonl", lines)
-    read = read_predictions(path, Layout("y"))
-    np.testing.assert_allclose(read.proba, PROBA, rtol=1e-12)
-    assert read.classes.tolist() == PETS.tolist()
-    assert read.codes.tolist() == EXPECTED.codes.tolist()
-    turned = read_predictions(path, Layout("y"), classes=PETS[::-1])
-    np.testing.assert_allclose(turned.proba, PROBA[:, ::-1], rtol=1e-12)
-
-
 def test_scores_that_are_truncated(tmp_path):
     lines = [
-        {"scores": {"a": -0.2, "b": -2.0, "c": -4.0}},
-        {"scores": {"c": -0.1, "a": -3.0}},
-        {"scores": {"d": -0.3}},
+        {"scores": {"a": -0.2, "b": -2.0, "c": -4.0}, "y": "a", "loss": 0.5},
+        {"scores": {"c": -0.1, "a": -3.0}, "y": "d", "loss": 0.25},
+        {"scores": {"d": -0.3}, "y": "b", "loss": 0.75},
     ]
-    read = read_predictions(write_lines(tmp_path / "a.jsonl", lines))
+    read = read_predictions(write_lines(tmp_path / "a.jsonl", lines), Layout("y"))
     assert read.classes.tolist() == ["a", "b", "c", "d"]
+    assert read.labels.tolist() == ["a", "d", "b"]
     indices = [[0, 1, 2], [2, 0, -1], [3, -1, -1]]
     values = [[-0.2, -2.0, -4.0], [-0.1, -3.0, 0.0], [-0.3, 0.0, 0.0]]
     np.testing.assert_allclose(read.proba, from_topk(indices, values, 4))

@@ -7,8 +7,8 @@
 ``array_files``
     .npz and .npy.
 ``columns``
-    Which columns of a table are probabilities, labels and ids; ``label_files`` has labels of their
-    own, and ``labels`` what labels mean. Here and below PyArrow has to be there.
+    Which columns of a table are probabilities, labels and ids; ``labels`` has what labels mean, and
+    files of their own for them. Here and below PyArrow has to be there.
 ``tables``
     Tables as streams of record batches, with Parquet and Arrow. CSV and TSV are in
     ``text_tables``, JSON in ``json_tables``, which asks ``scores`` (scores by label, Hugging Face),

@@ -21,16 +21,7 @@ from pyarrow import parquet
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io import formats, json_tables, text_tables
-from altnorm.io.formats import (
-    ARRAYS,
-    DELIMITERS,
-    PLAIN,
-    STANDARD,
-    TEXT,
-    Layout,
-    Source,
-    TableSource,
-)
+from altnorm.io.formats import Layout, Source, TableSource
 
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
@@ -41,7 +32,7 @@ _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
 @contextmanager
 def open_table(
     path: str | os.PathLike[str],
-    layout: Layout = PLAIN,
+    layout: Layout = formats.PLAIN,
     *,
     numbers: Collection[str] = (),
     text: Collection[str] | None = None,
@@ -53,13 +44,13 @@ def open_table(
     text, and the types of all others are those that their values look like.
     """
     source = formats.find_source(path, layout)
-    if source.format in ARRAYS:
-        raise formats.suffix_error(source.path, "Rename it.", without=ARRAYS)
+    if source.format in formats.ARRAYS:
+        raise formats.suffix_error(source.path, "Rename it.", without=formats.ARRAYS)
     with ExitStack() as stack:
         with _reading(source):
-            if source.format in DELIMITERS:
+            if source.format in formats.DELIMITERS:
                 table = text_tables.open_text(source, numbers, text, stack)
-            elif source.format in TEXT:
+            elif source.format in formats.TEXT:
                 table = json_tables.open_lines(source.path, layout, numbers)
             elif source.format == "parquet":
                 table = _open_parquet(source.path, stack)
@@ -75,7 +66,7 @@ def open_table(
 
 
 def read_table(
-    path: str | os.PathLike[str], layout: Layout = PLAIN, *, text: Collection[str] = ()
+    path: str | os.PathLike[str], layout: Layout = formats.PLAIN, *, text: Collection[str] = ()
 ) -> Any:
     """Read all rows of a file, as `open_table` tells, as a PyArrow table."""
     with open_table(path, layout, text=text) as opened:
@@ -114,24 +105,24 @@ def write_table(
     in CSV and TSV.
     """
     like = TableSource(schema, iter(())) if like is None else like
-    as_lines = like.format if like.format in (*DELIMITERS, "jsonl") else "csv"
+    as_lines = like.format if like.format in (*formats.DELIMITERS, "jsonl") else "csv"
     format = formats.find_target(path, standard=as_lines, spreadsheet_safe=spreadsheet_safe)
     compressed = Path(path).suffix.lower() in (".gz", ".feather")
     with ExitStack() as stack:
-        if os.fspath(path) == STANDARD:
+        if os.fspath(path) == formats.STANDARD:
             file: Any = sys.stdout.buffer
         else:
             target = stack.enter_context(replacing(path, force=force))
-            compression = "gzip" if compressed and format in TEXT else None
+            compression = "gzip" if compressed and format in formats.TEXT else None
             file = stack.enter_context(pa.output_stream(str(target), compression=compression))
         if format == "parquet":
             yield _parquet_writer(file, schema, stack, numbers)
         elif format == "arrow":
             decode = not like.fixed_dictionaries
             yield _arrow_writer(file, schema, stack, compressed=compressed, decode=decode)
-        elif format in DELIMITERS:
+        elif format in formats.DELIMITERS:
             yield text_tables.text_writer(
-                file, schema, DELIMITERS[format], stack, safe=spreadsheet_safe
+                file, schema, formats.DELIMITERS[format], stack, safe=spreadsheet_safe
             )
         else:
             yield json_tables.jsonl_writer(file, schema)
@@ -145,7 +136,7 @@ def _reading(source: Source) -> Iterator[None]:
     except (FileNotFoundError, InputError):
         raise
     except (pa.ArrowException, *_BROKEN) as error:
-        if source.format in TEXT and "UTF8" in str(error):
+        if source.format in formats.TEXT and "UTF8" in str(error):
             rule = f"'{source.path}' must be text in UTF-8"
             offender, remedy = "some of its bytes are not", "Save it in that encoding."
             raise file_error(rule, offender, remedy) from error
