@@ -10,6 +10,7 @@ from altnorm.cli import ask as ask_command
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
 from tests.commands import CLASSES, out, refused, run, said, table, told, write_log
+from tests.io.test_untrusted_files import FORMULAS
 
 
 def read(name="ask.csv"):
@@ -334,36 +335,27 @@ def test_scores_and_labels_are_not_shown(folder, model, pool, capsys):
     assert read()["size"].tolist() == ["9.50"] * 3
 
 
-FORMULAS = {
-    "=1+1": "'=1+1",
-    "+cmd": "'+cmd",
-    "-2+3": "'-2+3",
-    "\tx": "'\tx",
-    "x;=1+1": "x;'=1+1",
-}
-
-
 def test_no_cell_is_a_formula(folder, pool, capsys):
     names = dict(zip(CLASSES, ("=ant", "-bee", "c;@cow"), strict=True))
     copied = {"=ant": "'=ant", "-bee": "'-bee", "c;@cow": "c;'@cow"}
-    notes = [list(FORMULAS)[i % 5] for i in range(len(pool))]
+    notes = [list(FORMULAS)[i % len(FORMULAS)] for i in range(len(pool))]
     data = pool.drop(columns="note").rename(columns=names).assign(**{"=note": notes, "less": "-3"})
     data.to_parquet("pool.parquet", index=False)
     fit("pool.parquet")
-    assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "9", "-o", "ask.csv"]) == 0
+    assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "30", "-o", "ask.csv"]) == 0
     asked = read()
     assert asked["'=note"].tolist() == [FORMULAS[notes[int(row)]] for row in asked["row"]]
     assert set(asked["less"]) == {"-3"}  # a number
     assert set(asked["candidate_1"]) <= set(copied.values())
     # Answers as they are copied from the candidates, and as the classes are called.
     truth = np.array([names[y] for y in pool["y"]])
-    fill([copied[name] if i % 2 else name for i, name in enumerate(truth)], 9)
+    fill([copied[name] if i % 2 else name for i, name in enumerate(truth)], 30)
     rows = asked["row"].astype(int).to_numpy()
     fitted = load("model")
     proba = data[fitted.classes_].to_numpy()
     check_judged(capsys, altnorm.judge(fitted, proba, rows, truth[rows]))
     assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "2", "-o", "ask.csv"]) == 0
-    assert read()["'=note"].tolist()[:9] == asked["'=note"].tolist()
+    assert read()["'=note"].tolist()[:30] == asked["'=note"].tolist()
     assert "" not in read()["'=note"].tolist()
 
 
