@@ -58,10 +58,9 @@ def open_table(
                 table = _open_arrow(source.path, stack)
             for name, times in Counter(table.schema.names).most_common(1):
                 if times > 1:
+                    rule = "Column names must differ"
                     offender = f"'{source.path.name}' has {times} columns '{shown(name)}'"
-                    raise file_error(
-                        "Column names must differ", offender, "Rename them.", value=name
-                    )
+                    raise file_error(rule, offender, "Rename them.", value=name)
         yield table._replace(batches=_checked(table, source), format=source.format)
 
 
@@ -138,11 +137,10 @@ def _reading(source: Source) -> Iterator[None]:
     except (pa.ArrowException, *_BROKEN) as error:
         if source.format in formats.TEXT and "UTF8" in str(error):
             rule = f"'{source.path}' must be text in UTF-8"
-            offender, remedy = "some of its bytes are not", "Save it in that encoding."
-            raise file_error(rule, offender, remedy) from error
-        raise text_tables.wrong_number(source, error) or formats.unreadable(
-            source, error
-        ) from error
+            remedy = "Save it in that encoding."
+            raise file_error(rule, "some of its bytes are not", remedy) from error
+        wrong = text_tables.wrong_number(source, error)
+        raise wrong or formats.unreadable(source, error) from error
 
 
 def _checked(table: TableSource, source: Source) -> Iterator[Any]:

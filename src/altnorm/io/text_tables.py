@@ -116,7 +116,7 @@ def wrong_number(source: Source, error: Exception) -> InputError | None:
         with ExitStack() as stack:
             deque(_open_typed(source, stack, [name], use_threads=False), maxlen=0)
     except pa.ArrowException as again:
-        return wrong_number(source, again)
+        return wrong_number(source, again) if "Row #" in str(again) else None
     return None
 
 
