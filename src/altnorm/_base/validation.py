@@ -11,27 +11,9 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from altnorm._base.arrays import (
-    Array,
-    are_distributions,
-    array_namespace,
-    as_array,
-    dtype_name,
-    is_array_api_obj,
-    on_host,
-    quiet,
-    to_numpy,
-    widest_float,
-)
-from altnorm._base.errors import (
-    InputError,
-    InputTypeError,
-    InputWarning,
-    Place,
-    shape_error,
-    shown,
-    warn,
-)
+from altnorm._base import arrays, errors
+from altnorm._base.arrays import Array, array_namespace, as_array, on_host, quiet, to_numpy
+from altnorm._base.errors import InputError, InputTypeError, shape_error, shown
 
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
@@ -55,9 +37,10 @@ def check_proba(proba: Any, name: str = "proba", *, logits: str = _SOFTMAX) -> A
         return proba
     array = check_two_columns(check_matrix(proba, name), name)
     xp = array_namespace(array)
-    dtype = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
+    # Half precision was widened above.
+    dtype = arrays.dtype_name(getattr(proba, "dtype", array.dtype))
     with quiet(xp):
-        if not are_distributions(array, sum_tolerance(dtype)):
+        if not arrays.are_distributions(array, sum_tolerance(dtype)):
             array = _repair_rows(array, sum_tolerance(dtype), name, logits)
     if "16" in dtype:  # the type itself says how the rows were rounded
         array = array / xp.sum(array, axis=1, keepdims=True)
@@ -71,7 +54,7 @@ def _are_sound(proba: object) -> TypeGuard[np.ndarray]:
     if proba.dtype.char not in "fd":
         return False
     with quiet(np):
-        return are_distributions(proba, sum_tolerance(dtype_name(proba.dtype)))
+        return arrays.are_distributions(proba, sum_tolerance(arrays.dtype_name(proba.dtype)))
 
 
 def check_two_columns(array: Array, name: str = "proba") -> Array:
@@ -109,7 +92,7 @@ def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Arra
         f"{odd.size} of {array.shape[0]} rows of `{name}` have sums of {sums_seen}, which rounding "
         f"to {how} explains; they were divided by them."
     )
-    warn(InputWarning(message, "rounded_rows"))
+    errors.warn(errors.InputWarning(message, "rounded_rows"))
     return array / xp.where(wrong, sums, xp.ones_like(sums))[:, None]
 
 
@@ -137,7 +120,7 @@ def _find_rounding(values: np.ndarray) -> tuple[str, float] | None:
 
 def check_matrix(values: Any, name: str) -> Array:
     check_unmasked(values, name)
-    array = values if is_array_api_obj(values) else np.asarray(values)
+    array = values if arrays.is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2:
         raise shape_error(
             f"`{name}` must be two-dimensional, one row per example and one column per class",
@@ -147,7 +130,7 @@ def check_matrix(values: Any, name: str) -> Array:
         )
     xp = array_namespace(array)
     # Half precision is a storage format, not one to compute in; array-api-strict knows none.
-    is_half = "float16" in dtype_name(array.dtype)
+    is_half = "float16" in arrays.dtype_name(array.dtype)
     if not is_half and not xp.isdtype(array.dtype, "real floating"):
         rule, dtype = f"`{name}` must hold floating-point numbers", array.dtype
         remedy = f"Convert it, for example with `{name}.astype(float)`, if its values really are "
@@ -170,7 +153,7 @@ def check_device_array(values: Array) -> Array:
     """Return an array of another library as scikit-learn would one of NumPy."""
     xp = array_namespace(values)
     if not xp.isdtype(values.dtype, ("bool", "complex floating", "real floating")):
-        values = xp.astype(values, widest_float(values))
+        values = xp.astype(values, arrays.widest_float(values))
     array = check_matrix(values.detach() if hasattr(values, "detach") else values, "proba")
     if not array.shape[0]:
         rule, offender = "`proba` must have at least one row", "Found array with 0 sample(s)"
@@ -361,5 +344,5 @@ def refuse(
         remedy,
         value=value,
         code=code,
-        place=Place(row, column[0] if column else None, note.format(value)),
+        place=errors.Place(row, column[0] if column else None, note.format(value)),
     )

@@ -8,20 +8,8 @@ from functools import cache
 import numpy as np
 from scipy.optimize import brentq
 
-from altnorm._base.arrays import (
-    Array,
-    GivenArray,
-    array_namespace,
-    as_array,
-    block_slices,
-    concat_blocks,
-    fused,
-    quiet,
-    running_sums,
-    take_rows,
-    to_numpy,
-    top_k,
-)
+from altnorm._base import arrays
+from altnorm._base.arrays import Array, GivenArray, array_namespace
 from altnorm._base.validation import check_integer, check_proba
 
 
@@ -97,12 +85,12 @@ def in_doubt(proba: Array, threshold: float, *, k_max: int) -> np.ndarray:
     xp = array_namespace(proba)
     k_max = min(k_max, proba.shape[1])
     bound = _largest_doubtful(threshold, k_max)
-    rows = np.flatnonzero(to_numpy(xp.max(proba, axis=1) <= bound))
+    rows = np.flatnonzero(arrays.to_numpy(xp.max(proba, axis=1) <= bound))
     doubt = np.zeros(proba.shape[0], dtype=bool)
-    for block in block_slices(rows.size, 24 * proba.shape[1], proba, cached=True):
+    for block in arrays.block_slices(rows.size, 24 * proba.shape[1], proba, cached=True):
         unsure = rows[block]
-        entropy = _largest_entropy(take_rows(proba, unsure), 2, k_max)
-        doubt[unsure] = to_numpy(entropy) > threshold
+        entropy = _largest_entropy(arrays.take_rows(proba, unsure), 2, k_max)
+        doubt[unsure] = arrays.to_numpy(entropy) > threshold
     return doubt
 
 
@@ -125,28 +113,28 @@ def _largest_doubtful(threshold: float, k_max: int) -> float:
 
 
 def _map_rows(proba: Array, k_min: int, k_max: int) -> Array:
-    blocks = block_slices(proba.shape[0], 16 * proba.shape[1], proba, cached=True)
-    return concat_blocks(
+    blocks = arrays.block_slices(proba.shape[0], 16 * proba.shape[1], proba, cached=True)
+    return arrays.concat_blocks(
         (_largest_entropy(proba[rows, :], k_min, k_max) for rows in blocks), proba[:, 0]
     )
 
 
 def _largest_entropy(proba: Array, k_min: int, k_max: int) -> Array:
     """Largest of the top-k entropies for ``k_min <= k <= k_max``, from running sums over k."""
-    kernels = fused(proba)
+    kernels = arrays.fused(proba)
     if kernels is not None and k_max <= kernels.FEW:
         return kernels.largest_entropy(proba, k_min, k_max)
-    sizes = as_array(log_sizes(k_min, k_max), proba)
-    with quiet(array_namespace(proba)):
-        return top_entropy(top_k(proba, k_max), k_min, sizes)[:, 0]
+    sizes = arrays.as_array(log_sizes(k_min, k_max), proba)
+    with arrays.quiet(array_namespace(proba)):
+        return top_entropy(arrays.top_k(proba, k_max), k_min, sizes)[:, 0]
 
 
 def top_entropy(top: Array, k_min: int, log_k: Array) -> Array:
     """Largest top-k entropy, (n, 1), of the largest probabilities, (n, k_max), largest first."""
     xp = array_namespace(top)
-    mass = running_sums(top)[:, k_min - 1 :]
+    mass = arrays.running_sums(top)[:, k_min - 1 :]
     # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
-    nats = xp.log(mass) - running_sums(_p_log_p(top))[:, k_min - 1 :] / mass
+    nats = xp.log(mass) - arrays.running_sums(_p_log_p(top))[:, k_min - 1 :] / mass
     largest = xp.max(nats / log_k, axis=1, keepdims=True)
     # Rounding may leave the unit interval by some units in the last place.
     return xp.minimum(xp.maximum(largest, xp.zeros_like(largest)), xp.ones_like(largest))

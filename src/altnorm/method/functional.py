@@ -9,41 +9,12 @@ from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from altnorm._base.arrays import (
-    Array,
-    GivenArray,
-    array_namespace,
-    concat_blocks,
-    fused,
-    may_keep,
-    quiet,
-    softmax,
-)
+from altnorm._base import arrays, validation
+from altnorm._base.arrays import Array, GivenArray, array_namespace, quiet
 from altnorm._base.errors import InputWarning, warn
 from altnorm._base.symbols import names_symbols
-from altnorm._base.validation import (
-    check_amplification,
-    check_integer,
-    check_positive,
-    check_prior,
-    check_proba,
-    check_same_classes,
-    check_weight,
-    sum_tolerance,
-)
-from altnorm.method.scaling import (
-    ColumnSums,
-    LogReference,
-    ReferenceStep,
-    column_log_sums,
-    iterate,
-    iterate_few,
-    iterate_stacked,
-    keep_steps,
-    reference_steps,
-    step_in_kernel,
-    step_once,
-)
+from altnorm.method import scaling
+from altnorm.method.scaling import LogReference, ReferenceStep
 from altnorm.method.two_classes import BinaryReference, iterate_logits, log_sigmoids
 
 # Where one rounding error could grow this much, small references are iterated literally.
@@ -120,12 +91,12 @@ def alternating_normalization(
     >>> alternating_normalization(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]))
     array([[0.75, 0.25]])
     """
-    reference = check_proba(reference, "reference")
+    reference = validation.check_proba(reference, "reference")
     settings = prior, alpha, depth, reference_weight, smoothing
     at_once = _first_unchecked(proba, reference, *settings) if depth == 1 else None
     if at_once is not None:
         return at_once
-    return solve(problem(check_proba(proba), reference, *settings))
+    return solve(problem(validation.check_proba(proba), reference, *settings))
 
 
 @_paper
@@ -161,8 +132,8 @@ def trajectory(
            [0.665, 0.335],
            [0.666, 0.334]])
     """
-    reference = check_proba(reference, "reference")
-    rows = check_proba(proba)
+    reference = validation.check_proba(reference, "reference")
+    rows = validation.check_proba(proba)
     posed = problem(rows, reference, prior, alpha, depth, reference_weight, smoothing)
     xp = array_namespace(posed.p)
     reduced, alive = reduce_problem(posed)
@@ -202,16 +173,17 @@ def problem(
     smoothing: float,
 ) -> Problem:
     """Check everything but the rows themselves."""
-    check_same_classes(p, reference)
-    weight = check_weight(reference_weight, reference)
-    smoothing = check_positive(smoothing, "smoothing", zero=True)
-    alpha, depth = check_positive(alpha, "alpha"), check_integer(depth, "depth", low=1)
-    check_amplification(alpha, depth, float(array_namespace(p).finfo(p.dtype).max))
+    validation.check_same_classes(p, reference)
+    weight = validation.check_weight(reference_weight, reference)
+    smoothing = validation.check_positive(smoothing, "smoothing", zero=True)
+    alpha = validation.check_positive(alpha, "alpha")
+    depth = validation.check_integer(depth, "depth", low=1)
+    validation.check_amplification(alpha, depth, float(array_namespace(p).finfo(p.dtype).max))
     total = reference.shape[0]
     if weight is not None:
         total = float(array_namespace(weight).sum(weight))
     log_mass = math.log(smoothing) + math.log(total) if smoothing else None
-    return Problem(p, reference, weight, check_prior(prior, p), log_mass, alpha, depth)
+    return Problem(p, reference, weight, validation.check_prior(prior, p), log_mass, alpha, depth)
 
 
 def reduce_problem(problem: Problem) -> tuple[Problem, Array | None]:
@@ -250,11 +222,12 @@ def follow_reference(problem: Problem) -> Problem | None:
     """
     reduced, alive = reduce_problem(problem._replace(p=problem.p[:0, :]))
     n, m = reduced.reference.shape
-    too_large = not may_keep(3 * problem.depth * n * m)
+    too_large = not arrays.may_keep(3 * problem.depth * n * m)
     if alive is not None or n == 0 or m == 2 or _is_stacked(reduced) or too_large:
         return None
     with quiet(array_namespace(problem.p)):
-        return reduced._replace(steps=keep_steps(reference_steps(reduced.logs()), problem.depth))
+        steps = scaling.reference_steps(reduced.logs())
+        return reduced._replace(steps=scaling.keep_steps(steps, problem.depth))
 
 
 def solve(problem: Problem) -> Array:
@@ -272,7 +245,7 @@ def _final(problem: Problem) -> Array:
         return _first(problem)
     with quiet(array_namespace(problem.p)):
         if problem.steps is not None and problem.p.shape[0] <= _FEW_ROWS:
-            rows = iterate_few(problem.p, problem.steps)
+            rows = scaling.iterate_few(problem.p, problem.steps)
             if rows is not None:
                 return rows
         states, finish = _kernel(problem)
@@ -286,16 +259,17 @@ def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
     log_p = xp.log(problem.p)
 
     def finish(blocks: list[Array]) -> Array:
-        return concat_blocks((softmax(block) for block in blocks), problem.p)
+        return arrays.concat_blocks((arrays.softmax(block) for block in blocks), problem.p)
 
     if n == 0:
         return _steps_without_reference(problem), lambda rows: rows
     if _is_stacked(problem):
-        return iterate_stacked(log_p, problem.logs(), depth=depth), finish
+        return scaling.iterate_stacked(log_p, problem.logs(), depth=depth), finish
     if m == 2 and bool(xp.all(problem.q > 0)):
         logits = log_p[:, 0] - log_p[:, 1]
         return iterate_logits(logits, binary_reference(problem)), _both_classes
-    return iterate(log_p, problem.steps or reference_steps(problem.logs()), depth=depth), finish
+    steps = problem.steps or scaling.reference_steps(problem.logs())
+    return scaling.iterate(log_p, steps, depth=depth), finish
 
 
 def _is_stacked(problem: Problem) -> bool:
@@ -326,8 +300,8 @@ def _both_classes(logits: Array) -> Array:
 
 def _first(problem: Problem) -> Array:
     """Rows after the first iteration."""
-    sums = ColumnSums.of(reference_log_sums(problem), problem.q, problem.p)
-    return step_once(problem.p, sums, alpha=problem.alpha)
+    sums = scaling.ColumnSums.of(reference_log_sums(problem), problem.q, problem.p)
+    return scaling.step_once(problem.p, sums, alpha=problem.alpha)
 
 
 def _first_unchecked(proba: Any, reference: Array, *settings: Any) -> Array | None:
@@ -335,16 +309,17 @@ def _first_unchecked(proba: Any, reference: Array, *settings: Any) -> Array | No
 
     Where memory is what takes time, reading rows to check them first takes half as long again.
     """
-    if fused(proba) is None or proba.shape[1:] != reference.shape[1:]:
+    if arrays.fused(proba) is None or proba.shape[1:] != reference.shape[1:]:
         return None
     posed = problem(proba, reference, *settings)
     reduced, _ = reduce_problem(posed._replace(p=proba[:0, :]))
-    log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(proba.dtype))
-    return step_in_kernel(proba, log_s, posed.q, alpha=posed.alpha, tolerance=tolerance)
+    tolerance = validation.sum_tolerance(str(proba.dtype))
+    log_s = reference_log_sums(reduced)
+    return scaling.step_in_kernel(proba, log_s, posed.q, alpha=posed.alpha, tolerance=tolerance)
 
 
 def reference_log_sums(problem: Problem) -> Array:
     """Log of what the reference and the smoothing put into each column of the first iteration."""
     with quiet(array_namespace(problem.p)):
         met = problem.logs()
-        return met.smoothed(column_log_sums(met))
+        return met.smoothed(scaling.column_log_sums(met))

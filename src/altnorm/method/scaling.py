@@ -31,22 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    block_slices,
-    concat_blocks,
-    device,
-    exp_in_place,
-    fused,
-    map_blocks,
-    power_in_place,
-    quiet,
-    scatter,
-    take_entries,
-    take_rows,
-    top_columns,
-)
+from altnorm._base import arrays
+from altnorm._base.arrays import Array, array_namespace, block_slices, device, quiet, take_entries
 
 _NEG_INF = -math.inf
 _MODERATE = 64.0  # an alpha whose power of a row sum that is 1 to rounding cannot overflow
@@ -153,8 +139,8 @@ class ColumnSums(NamedTuple):
 
     def take(self, rows: np.ndarray) -> ColumnSums:
         """Return those of some rows, of which each meets its own."""
-        log_s, q, s = (take_rows(values, rows) for values in (self.log_s, self.q, self.s))
-        unused = None if self.unused is None else take_rows(self.unused, rows)
+        log_s, q, s = (arrays.take_rows(values, rows) for values in (self.log_s, self.q, self.s))
+        unused = None if self.unused is None else arrays.take_rows(self.unused, rows)
         return ColumnSums(log_s, q, s, unused, self.is_linear)
 
 
@@ -186,9 +172,9 @@ def step_once(p: Array, sums: ColumnSums, *, alpha: float, each: np.ndarray | No
 
     with quiet(xp):
         if each is None:
-            return map_blocks(lambda b: step(b, sums), p)
+            return arrays.map_blocks(lambda b: step(b, sums), p)
         blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
-        return concat_blocks((step(p[rows, :], sums.take(each[rows])) for rows in blocks), p)
+        return arrays.concat_blocks((step(p[rows, :], sums.take(each[rows])) for rows in blocks), p)
 
 
 def step_in_kernel(
@@ -199,7 +185,7 @@ def step_in_kernel(
     None without such a kernel, and where it finds rows that are no distributions, or numbers so
     small that they may have lost terms to underflow.
     """
-    kernels = fused(p, log_s, q)
+    kernels = arrays.fused(p, log_s, q)
     if kernels is None:
         return None
     xp = array_namespace(p)
@@ -250,7 +236,7 @@ def iterate_few(b: Array, steps: Iterable[ReferenceStep]) -> Array | None:
             sums = xp.where(supported, c, zero) @ linear.T
             if float(xp.min(sums)) <= max(limit, limit ** (1 / alpha)):
                 return None
-            others = power_in_place(sums, -alpha) @ anchor.shares
+            others = arrays.power_in_place(sums, -alpha) @ anchor.shares
         power = (b / c) ** alpha * factor
         if reference.log_mass is not None:
             others = others + math.exp(reference.log_mass) * q * factor * c**-alpha
@@ -315,7 +301,7 @@ def next_anchor(reference: LogReference) -> Anchor:
 def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
     """As `step_rows`, by a kernel that does all of it at once where there is one."""
     log_q, factors = reference.log_q, (anchor.log_c, anchor.log_p)
-    kernels = fused(*rows, log_p, *factors, log_q) if reference.log_mass is None else None
+    kernels = arrays.fused(*rows, log_p, *factors, log_q) if reference.log_mass is None else None
     if kernels is None:
         return step_rows(rows, log_p, anchor, reference)
     return Rows(*kernels.next_rows(rows, log_p, factors, log_q, reference.alpha))
@@ -344,7 +330,7 @@ def reference_share(log_c: Array, linear: Array, anchor: Anchor, reference: LogR
     supported = anchor.log_p > _NEG_INF
     masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
     shift = xp.max(masked, axis=1, keepdims=True)
-    sums = exp_in_place(masked - shift) @ linear.T
+    sums = arrays.exp_in_place(masked - shift) @ linear.T
     # Its rows sum to 1, so the smallest factor bounds the sums from below; only where
     # that does not settle it, or where alpha magnifies how far rounding lets them miss 1, the
     # sums themselves are looked at.
@@ -352,7 +338,7 @@ def reference_share(log_c: Array, linear: Array, anchor: Anchor, reference: LogR
     lowest = xp.min(xp.where(supported, log_c, shift) - shift)
     bounded = alpha <= _MODERATE and float(lowest) > 0.9 * math.log(limit)
     if bounded or float(xp.min(sums)) > limit:
-        sums = power_in_place(sums, -alpha)  # the largest array there is
+        sums = arrays.power_in_place(sums, -alpha)  # the largest array there is
         return xp.log(sums @ anchor.shares) - alpha * shift
     log_row_sums = xp.log(sums) + shift
     log_row_sums = _repair(log_row_sums, sums < tiny, masked, reference.log_a)
@@ -380,11 +366,11 @@ def _repair(log_product: Array, wrong: Array, left: Array, right: Array) -> Arra
         return log_product
     i, j = xp.nonzero(wrong)
     if i.shape[0] <= right.shape[0] or right.shape[1] <= 2 * _FEW:
-        return scatter(log_product, wrong, _sum_all_terms(i, j, left, right))
+        return arrays.scatter(log_product, wrong, _sum_all_terms(i, j, left, right))
     values, settled = _sum_few_terms(i, j, left, right)
     (unsettled,) = xp.nonzero(~settled)
     all_terms = _sum_all_terms(xp.take(i, unsettled), xp.take(j, unsettled), left, right)
-    return scatter(log_product, wrong, scatter(values, ~settled, all_terms))
+    return arrays.scatter(log_product, wrong, arrays.scatter(values, ~settled, all_terms))
 
 
 def _sum_all_terms(i: Array, j: Array, left: Array, right: Array) -> Array:
@@ -404,7 +390,7 @@ def _sum_few_terms(i: Array, j: Array, left: Array, right: Array) -> tuple[Array
     others are bounded by the next largest of `right` and the largest of `left`.
     """
     xp = array_namespace(left)
-    columns = top_columns(right, _FEW + 1)
+    columns = arrays.top_columns(right, _FEW + 1)
     largest = take_entries(right, xp.arange(right.shape[0], device=device(right)), columns)
     remainder = largest[:, _FEW] + math.log(right.shape[1])
     columns, largest = columns[:, :_FEW], largest[:, :_FEW]

@@ -9,15 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.words import (
-    VISIBLE,
-    Figures,
-    mixture_words,
-    percent,
-    plural,
-    score_name,
-    setting_words,
-)
+from altnorm._base import words
+from altnorm._base.words import Figures, percent, plural
 from altnorm.adjuster.comparison import Comparison
 from altnorm.decisions.decision import HALF, decision_of
 from altnorm.decisions.purpose import purpose_of
@@ -248,11 +241,11 @@ def _why_proba(case: Case) -> Iterator[str]:
     if untouched:
         yield "The model returns every probability as it is."
         return
-    is_visible = mixture is None or mixture.weights[0] >= VISIBLE
+    is_visible = mixture is None or mixture.weights[0] >= words.VISIBLE
     if is_visible and not isinstance(chosen, Identity):
         yield _why_correction(case, chosen)
     if mixture is not None and mixture.weights.max() < 1:
-        parts = mixture_words(mixture.weights.tolist())
+        parts = words.mixture_words(mixture.weights.tolist())
         yield f"Probabilities are a mixture that suits the labels best: {parts}."
     if mixture is not None and mixture.keeps:
         yield "Where the mixture would decide otherwise, it is drawn back to keep the decision."
@@ -264,7 +257,7 @@ def _why_correction(case: Case, chosen: Any) -> str:
         return (
             f"{percent(float(np.mean(in_doubt)))} of the {case.kind.nouns[0]}s are in doubt, and "
             "are adjusted together with rows seen before, so that classes are used as often as "
-            f"they occur ({setting_words(chosen.get_params())})."
+            f"they occur ({words.setting_words(chosen.get_params())})."
         )
     if isinstance(chosen, CurveScaling):
         return (
@@ -291,7 +284,7 @@ def _why_decision(case: Case) -> Iterator[str]:
     if decision.kind == "costs":
         yield "The decision is the one of least expected cost, not the most probable class."
     elif decision.kind == "weights":
-        name = score_name(purpose_of(case.model).score.name)
+        name = words.score_name(purpose_of(case.model).score.name)
         yield f"For {name}, the decision is the class of largest weighted probability."
     elif (decision.values != decision.values[0]).any():
         low, high = decision.values.min(), decision.values.max()
