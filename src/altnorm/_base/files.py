@@ -36,26 +36,16 @@ def file_error(rule: str, offender: str = "", remedy: str = "", value: object = 
 
 def check_input(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file that can be read."""
-    source = Path(path)
+    source, rule = Path(path), "The input must be a file"
     if source.is_dir():
-        raise file_error(
-            "The input must be a file",
-            f"'{source}' is a folder",
-            "Name a file in it.",
-            value=source,
-        )
+        raise file_error(rule, f"'{source}' is a folder", "Name a file in it.", source)
     if not source.exists():
-        raise file_error(
-            f"The input '{source}' does not exist", remedy="Check its name and folder."
-        )
+        rule = f"The input '{source}' does not exist"
+        raise file_error(rule, remedy="Check its name and folder.")
     # A pipe would be waited for, and can be read only once.
     if not source.is_file():
-        raise file_error(
-            "The input must be a file",
-            f"'{source}' is not a regular file",
-            "To read from a pipe, name `-` as the input and pass --format.",
-            value=source,
-        )
+        remedy = "To read from a pipe, name `-` as the input and pass --format."
+        raise file_error(rule, f"'{source}' is not a regular file", remedy, source)
     return source
 
 
@@ -72,25 +62,17 @@ def check_output(
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise file_error(
-            f"The output's folder '{target.parent}' does not exist", remedy="Create it first."
-        )
+        rule = f"The output's folder '{target.parent}' does not exist"
+        raise file_error(rule, remedy="Create it first.")
     if target.exists() and not target.is_file():
-        raise file_error(
-            "The output must be a file",
-            f"'{path}' is not a regular file",
-            "Choose another name.",
-            value=path,
-        )
+        rule, offender = "The output must be a file", f"'{path}' is not a regular file"
+        raise file_error(rule, offender, "Choose another name.", path)
     if target.exists() and not force:
         raise _exists(target)
     if any(other is not None and _is_same(target, other) for other in others):
-        raise file_error(
-            "A command must not write over what else it reads or writes",
-            f"'{path}' is named twice",
-            "Choose another name for the output.",
-            value=path,
-        )
+        rule = "A command must not write over what else it reads or writes"
+        remedy = "Choose another name for the output."
+        raise file_error(rule, f"'{path}' is named twice", remedy, path)
     return target
 
 
@@ -113,9 +95,8 @@ def replacing(
     """
     target = check_output(path, force=force)
     _remove_stale(target)
-    temporary = target.with_name(
-        f"{_temporary_start(target)}{os.getpid()}.{secrets.token_hex(4)}.partial"
-    )
+    ending = f"{os.getpid()}.{secrets.token_hex(4)}.partial"
+    temporary = target.with_name(_temporary_start(target) + ending)
     _WRITING.add(temporary)
     try:
         # The mode is the one an ordinary `open` would give; the random name is ours alone.
@@ -185,11 +166,9 @@ def _move(temporary: Path, target: Path, force: bool) -> None:
 def _check_unchanged(target: Path, expected: bytes) -> None:
     """Raise if another program has changed the file meanwhile; its changes would be lost."""
     if not target.exists() or target.read_bytes() != expected:
-        raise InputError(
-            f"'{target.name}' was changed while this command was running, and is left as it is now",
-            remedy="Run the command again.",
-            code="changed",
-        )
+        what = "was changed while this command was running, and is left as it is now"
+        remedy = "Run the command again."
+        raise InputError(f"'{target.name}' {what}", remedy=remedy, code="changed")
 
 
 def _to_disk(path: Path) -> None:
@@ -201,9 +180,5 @@ def _to_disk(path: Path) -> None:
 
 
 def _exists(target: Path) -> InputError:
-    return InputError(
-        f"The output '{target}' exists already",
-        remedy="Choose another name, or pass force=True (on the command line --force) to replace "
-        "it.",
-        code="exists",
-    )
+    remedy = "Choose another name, or pass force=True (on the command line --force) to replace it."
+    return InputError(f"The output '{target}' exists already", remedy=remedy, code="exists")

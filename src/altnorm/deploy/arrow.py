@@ -161,13 +161,9 @@ def _find_fields(
     Every class has a column, and every column with the prefix is that of a class.
     """
     if not isinstance(columns, str | None):
-        raise InputTypeError(
-            "`columns` must be the name of one column of lists",
-            f"it is {shown(repr(columns))}",
-            "For one column per class, leave it out.",
-            value=columns,
-            code="parameter",
-        )
+        rule, offender = "`columns` must be the name of one column of lists", shown(repr(columns))
+        remedy = "For one column per class, leave it out."
+        raise InputTypeError(rule, f"it is {offender}", remedy, value=columns, code="parameter")
     wanted = [prefix + name for name in names] if columns is None else [columns]
     if columns is None:
         claim = [name for name in schema.names if name.startswith(prefix)]
@@ -186,14 +182,11 @@ def _class_values(model: FittedModel) -> pa.Array:
 def _check_new(added: list[pa.Field], names: list[str]) -> None:
     for field in added:
         if names.count(field.name) > 1:
-            raise InputError(
-                "An appended column must have a new name",
-                f"there is a column {field.name!r} already",
-                "Pass another `output` or `prediction`.",
-                value=field.name,
-                code="columns",
-                parameter="prediction",
-            )
+            rule = "An appended column must have a new name"
+            offender = f"there is a column {field.name!r} already"
+            remedy = "Pass another `output` or `prediction`."
+            more = {"value": field.name, "code": "columns", "parameter": "prediction"}
+            raise InputError(rule, offender, remedy, **more)
 
 
 def _in_order(
@@ -216,13 +209,12 @@ def _in_order(
 def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Adjust one batch, whose first row is row `start` of the stream."""
     if not batch.schema.equals(plan.schema):
-        raise InputError(
+        rule, difference = (
             "All batches must have one schema",
-            f"the one that starts at row {start} has another than the first: "
-            f"{_first_difference(batch.schema, plan.schema)}",
-            "Cast the batches to one schema.",
-            code="columns",
+            _difference(batch.schema, plan.schema),
         )
+        offender = f"the one that starts at row {start} has another than the first: {difference}"
+        raise InputError(rule, offender, "Cast the batches to one schema.", code="columns")
     stored = _read_matrix(plan, batch, start)
     values = _widen(plan.model, stored)
     adjusted = _transform(plan.model, values, start) if batch.num_rows else values
@@ -240,7 +232,7 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=plan.result)
 
 
-def _first_difference(schema: pa.Schema, first: pa.Schema) -> str:
+def _difference(schema: pa.Schema, first: pa.Schema) -> str:
     pairs = zip_longest(schema, first)
     fields = next((new, old) for new, old in pairs if new is None or new != old)
     new, old = (None if field is None else f"{field.name!r} ({field.type})" for field in fields)
@@ -346,13 +338,8 @@ def _list_type(field: pa.Field, n_classes: int) -> pa.DataType:
     type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
     fixed = pa.types.is_fixed_size_list(type_)
     if not (fixed or pa.types.is_list(type_) or pa.types.is_large_list(type_)):
-        raise InputTypeError(
-            f"Column {field.name!r} must hold lists of floating-point numbers",
-            f"its type is {field.type}",
-            "For one column per class, leave `columns` out.",
-            value=field.type,
-            code="columns",
-        )
+        remedy = "For one column per class, leave `columns` out."
+        raise _type_error(field, "lists of floating-point numbers", remedy)
     if fixed and type_.list_size != n_classes:
         raise _length_error(field.name, n_classes, f"their type says {type_.list_size}")
     return type_
@@ -360,25 +347,24 @@ def _list_type(field: pa.Field, n_classes: int) -> pa.DataType:
 
 def _check_floating(field: pa.Field, type_: pa.DataType) -> None:
     if not pa.types.is_floating(type_):
-        raise InputTypeError(
-            f"Column {field.name!r} must hold floating-point numbers",
-            f"its type is {field.type}",
-            "Cast it to float32 or float64 if its values really are probabilities.",
-            value=field.type,
-            code="columns",
-        )
+        remedy = "Cast it to float32 or float64 if its values really are probabilities."
+        raise _type_error(field, "floating-point numbers", remedy)
+
+
+def _type_error(field: pa.Field, content: str, remedy: str) -> InputTypeError:
+    rule, offender = f"Column {field.name!r} must hold {content}", f"its type is {field.type}"
+    return InputTypeError(rule, offender, remedy, value=field.type, code="columns")
 
 
 def _check_nulls(array: pa.Array, entries_a_row: int, name: str, start: int) -> None:
     if array.null_count:
         first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(
-            "Probabilities must not be null",
-            f"column {name!r} has {plural(array.null_count, 'null')} in this batch, the first in "
-            f"row {start + first // entries_a_row}",
-            "Drop or fill those rows.",
-            code="columns",
+        offender = (
+            f"column {name!r} has {plural(array.null_count, 'null')} in this batch, the first"
         )
+        offender += f" in row {start + first // entries_a_row}"
+        rule, remedy = "Probabilities must not be null", "Drop or fill those rows."
+        raise InputError(rule, offender, remedy, code="columns")
 
 
 def _check_lengths(lengths: np.ndarray, n_classes: int, name: str, start: int) -> None:
@@ -389,9 +375,6 @@ def _check_lengths(lengths: np.ndarray, n_classes: int, name: str, start: int) -
 
 
 def _length_error(name: str, n_classes: int, offender: str) -> InputError:
-    return InputError(
-        f"Lists in column {name!r} must have one entry per class, {n_classes}",
-        offender,
-        "Pass probabilities of all classes, in the order of `classes_`.",
-        code="columns",
-    )
+    rule = f"Lists in column {name!r} must have one entry per class, {n_classes}"
+    remedy = "Pass probabilities of all classes, in the order of `classes_`."
+    return InputError(rule, offender, remedy, code="columns")

@@ -126,13 +126,9 @@ def export(
 def _check_names(names: list[str], taken: str) -> None:
     """Raise unless outputs have names, all different and not that of the input."""
     if not all(names) or len({*names, taken}) <= len(names):
-        raise InputError(
-            f"Outputs must have different names, none of them empty or '{taken}'",
-            f"they are {', '.join(map(repr, names))}",
-            "Pass another `label_output`.",
-            value=names,
-            code="onnx_output",
-        )
+        rule = f"Outputs must have different names, none of them empty or '{taken}'"
+        offender, remedy = f"they are {', '.join(map(repr, names))}", "Pass another `label_output`."
+        raise InputError(rule, offender, remedy, value=names, code="onnx_output")
 
 
 def _empty_model(adjuster: FittedModel, dtype: str, opset: int) -> Any:
@@ -172,13 +168,9 @@ def _extend(model: Any, correction: Correction, classes: Any, given: Any, names:
 def _check_size(model: Any) -> None:
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     if size > _LARGEST_FILE:
-        raise InputError(
-            "An ONNX file must stay below 2 GB",
-            f"this one would hold {size / 1e9:.1f} GB, the reference once per iteration",
-            "Use fewer reference rows, or depth=1.",
-            value=size,
-            code="too_large",
-        )
+        rule, remedy = "An ONNX file must stay below 2 GB", "Use fewer reference rows, or depth=1."
+        offender = f"this one would hold {size / 1e9:.1f} GB, the reference once per iteration"
+        raise InputError(rule, offender, remedy, value=size, code="too_large")
 
 
 def _metadata(adjuster: FittedModel) -> dict[str, str]:
@@ -217,13 +209,9 @@ def _prepare_classifier(source: Any, taken: list[str]) -> Any:
             _rename(model.graph, output.name, f"{output.name}_before")
     used = sorted(_names(model.graph).intersection(taken))
     if used:
-        raise InputError(
-            "Outputs must have names that the classifier does not use",
-            f"it uses {used[0]!r}",
-            "Pass another `label_output`, or rename what the classifier uses.",
-            value=used[0],
-            code="onnx_output",
-        )
+        rule = "Outputs must have names that the classifier does not use"
+        remedy = "Pass another `label_output`, or rename what the classifier uses."
+        raise InputError(rule, f"it uses {used[0]!r}", remedy, value=used[0], code="onnx_output")
     return model
 
 
@@ -238,24 +226,22 @@ def _free_prefix(model: Any) -> str:
 
 def _find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
     """Find the classifier's output that the model takes."""
-    fitting = []
-    for output in classifier.graph.output:
-        shape = output.type.tensor_type.shape.dim
-        fits = len(shape) == 2 and shape[1].dim_value in (0, n_classes)
-        if output.type.tensor_type.elem_type in _FLOATS and fits:
-            fitting.append(output)
-    chosen = [output for output in fitting if wanted in (None, output.name)]
+
+    def fits(output: Any) -> bool:
+        tensor = output.type.tensor_type
+        shape = tensor.shape.dim
+        has_columns = len(shape) == 2 and shape[1].dim_value in (0, n_classes)
+        return tensor.elem_type in _FLOATS and has_columns and wanted in (None, output.name)
+
+    chosen = list(filter(fits, classifier.graph.output))
     if len(chosen) == 1:
         return chosen[0]
-    raise InputError(
-        f"The classifier must have one output of floats with {n_classes} "
-        f"columns{'' if wanted is None else f' named {wanted!r}'}",
-        f"its outputs are {[output.name for output in classifier.graph.output]}, of which "
-        f"{len(chosen)} fit",
-        "Pass `append_output`; for scikit-learn, convert with zipmap=False.",
-        value=len(chosen),
-        code="onnx_output",
-    )
+    rule = f"The classifier must have one output of floats with {n_classes} columns"
+    rule += "" if wanted is None else f" named {wanted!r}"
+    names = [output.name for output in classifier.graph.output]
+    offender = f"its outputs are {names}, of which {len(chosen)} fit"
+    remedy = "Pass `append_output`; for scikit-learn, convert with zipmap=False."
+    raise InputError(rule, offender, remedy, value=len(chosen), code="onnx_output")
 
 
 def _load(source: Any) -> Any:
@@ -272,13 +258,10 @@ def _load(source: Any) -> Any:
     except (InputError, OSError):
         raise
     except Exception as error:  # the parser's and the checker's own, of several kinds
-        raise InputError(
-            "`append_to` must be an ONNX model",
-            f"{name} is not, or it is damaged ({' '.join(str(error).split())[:200]})",
-            "Convert the classifier anew, or name the file that your converter wrote.",
-            value=name,
-            code="onnx_file",
-        ) from error
+        rule, reason = "`append_to` must be an ONNX model", " ".join(str(error).split())[:200]
+        offender = f"{name} is not, or it is damaged ({reason})"
+        remedy = "Convert the classifier anew, or name the file that your converter wrote."
+        raise InputError(rule, offender, remedy, value=name, code="onnx_file") from error
     return model
 
 
@@ -295,13 +278,8 @@ def _read_opset(model: Any) -> int:
 def _check_opset(opset: int, what: str, remedy: str) -> None:
     """Raise unless a set of standard operators is new enough."""
     if opset < _OLDEST_OPSET:
-        raise InputError(
-            f"{what} must be {_OLDEST_OPSET} or later",
-            f"it is {opset}",
-            remedy,
-            value=opset,
-            code="onnx_opset",
-        )
+        rule, offender = f"{what} must be {_OLDEST_OPSET} or later", f"it is {opset}"
+        raise InputError(rule, offender, remedy, value=opset, code="onnx_opset")
 
 
 def _names(graph: Any) -> set[str]:

@@ -89,18 +89,13 @@ def write_report(
     except ImportError as error:
         if error.name != "jinja2":
             raise
-        raise ImportError(
-            "The report needs the extra `report`: pip install 'altnorm[report]'"
-        ) from error
+        needs = "The report needs the extra `report`: pip install 'altnorm[report]'"
+        raise ImportError(needs) from error
     n_rows = len(predictions.proba)
     if texts is not None and len(texts) != n_rows:
-        raise InputError(
-            f"`texts` must have one entry per row, {n_rows}",
-            f"it has {len(texts)}",
-            "Pass the texts in the order of the predictions.",
-            value=len(texts),
-            code="shape",
-        )
+        rule, offender = f"`texts` must have one entry per row, {n_rows}", f"it has {len(texts)}"
+        remedy = "Pass the texts in the order of the predictions."
+        raise InputError(rule, offender, remedy, value=len(texts), code="shape")
     if not seen and predictions.labels is not None and not predictions.has_label.all():
         if texts is not None:
             texts = [texts[i] for i in np.flatnonzero(predictions.has_label).tolist()]
@@ -115,10 +110,8 @@ def check_page(path: str | os.PathLike[str]) -> None:
     """Raise unless a path is one that an HTML page can have."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".html", ".htm", ""):
+        offender = f"'{Path(path).name}' would say that it is something else"
+        remedy = "Name a .html file; a browser prints it as PDF."
         raise InputError(
-            "The report is an HTML page",
-            f"'{Path(path).name}' would say that it is something else",
-            "Name a .html file; a browser prints it as PDF.",
-            value=suffix,
-            code="option",
+            "The report is an HTML page", offender, remedy, value=suffix, code="option"
         )

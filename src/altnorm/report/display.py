@@ -48,10 +48,10 @@ class Display:
     def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
         raise NotImplementedError
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw on a matplotlib axes, on new ones without `ax`; they are in `ax_` afterwards."""
         self.ax_ = find_axes(ax)
-        self._draw(self.ax_)
+        self._draw(self.ax_, **options)
         return self
 
     def _draw(self, ax: Any) -> None:
@@ -100,26 +100,15 @@ class CoverageDisplay(Display):
     def from_predictions(
         cls, y_true: Any, before: Any, after: Any = None, **options: float | None
     ) -> Self:
-        """Compute the accuracy at every share.
+        """Compute the accuracy at every share, from class codes 0 .. m-1 and probabilities.
 
-        Parameters
-        ----------
-        y_true : array-like of shape (n_samples,)
-            Class codes 0 .. m-1.
-        before, after : array-like of shape (n_samples, n_classes)
-            Probabilities; the most probable class is what is decided.
-        **options
-            `target` and `share`, as for the display.
+        The most probable class is what is decided; `options` are `target` and `share`.
         """
         truth = np.asarray(y_true)
         if truth.ndim != 1:
-            raise InputError(
-                "`y_true` must have one class per row",
-                f"its shape is {truth.shape}",
-                "Of several labels per row, look at each on its own.",
-                value=truth.shape,
-                code="shape",
-            )
+            rule, offender = "`y_true` must have one class per row", f"its shape is {truth.shape}"
+            remedy = "Of several labels per row, look at each on its own."
+            raise InputError(rule, offender, remedy, value=truth.shape, code="shape")
         adjusted = None if after is None else coverage_of(np.asarray(after), truth)
         return cls(coverage_of(np.asarray(before), truth), adjusted, **options)
 
@@ -138,7 +127,8 @@ class CoverageDisplay(Display):
 class FixedBrokenDisplay(Display):
     """Rows that became right and wrong, by true class (by label in multi-label problems).
 
-    Drawn are the classes that gain most, and those that lose most.
+    Of the classes ``plot(n_classes=20)`` draws those that gain most and, up to half of that number,
+    those that lose most.
 
     Parameters
     ----------
@@ -165,15 +155,7 @@ class FixedBrokenDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y_true: Any, before: Any, after: Any, *, classes: Any) -> Self:
-        """Count the rows.
-
-        Parameters
-        ----------
-        y_true, before, after : array-like of shape (n_samples,) or (n_samples, n_labels)
-            True and decided class codes 0 .. m-1, or 0/1 matrices.
-        classes : array-like of shape (n_classes,)
-            Names.
-        """
+        """Count the rows, from true and decided class codes 0 .. m-1, or from 0/1 matrices."""
         truth, old, new = (np.asarray(codes) for codes in (y_true, before, after))
         names = np.asarray(classes)
         return cls(class_changes(old, new, names.size, truth), names)
@@ -183,13 +165,8 @@ class FixedBrokenDisplay(Display):
         decided = applied.truth, applied.old, applied.new
         return cls.from_predictions(*decided, classes=model.classes_, **options)
 
-    def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
-        """Draw `n_classes`: those that gain most and, up to half of them, those that lose most."""
-        self._shown = ends(*self.changes, n_classes)[::-1]
-        return super().plot(ax)
-
-    def _draw(self, ax: Any) -> None:
-        (fixed, broken), shown = self.changes, self._shown
+    def _draw(self, ax: Any, *, n_classes: int = 20) -> None:
+        (fixed, broken), shown = self.changes, ends(*self.changes, n_classes)[::-1]
         at = np.arange(shown.size)
         ax.barh(at, fixed[shown], color=FIXED, label="fixed")
         ax.barh(at, -broken[shown], color=BROKEN, label="broken")
@@ -231,17 +208,7 @@ class ReliabilityDisplay(Display):
     def from_predictions(
         cls, y_true: Any, before: Any, after: Any = None, *, n_bins: int = 12
     ) -> Self:
-        """Compute bins of equally many predictions.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Class codes 0 .. m-1, or a 0/1 matrix.
-        before, after : array-like of shape (n_samples, n_classes)
-            Probabilities.
-        n_bins : int, default=12
-            Number of bins.
-        """
+        """Compute `n_bins` bins of equally many predictions, from class codes or a 0/1 matrix."""
         truth = np.asarray(y_true)
         sides = [np.asarray(proba) for proba in (before, after) if proba is not None]
         return cls(*(reliability(proba, truth, n_bins=n_bins) for proba in sides))

@@ -192,21 +192,16 @@ def check_kind(predictions: Predictions, model: FittedModel) -> None:
     """Raise unless the predictions are of the kind that the model was fitted on."""
     needs, labels = kind_of(model).words, predictions.kind.words
     if predictions.labels is not None and labels != needs:
-        raise InputError(
-            f"The model is for {needs.problem} problems, and the labels are {labels.labels}",
-            remedy="Tune a model with or without --multilabel, as the labels need.",
-            value=labels.labels,
-            code="multilabel",
-        )
+        rule = f"The model is for {needs.problem} problems, and the labels are {labels.labels}"
+        remedy = "Tune a model with or without --multilabel, as the labels need."
+        raise InputError(rule, remedy=remedy, value=labels.labels, code="multilabel")
     if predictions.input != model.input:
-        words = {"proba": "probabilities", "logits": "logits"}
-        raise InputError(
-            f"The model was fitted on {words[model.input]}, and the file holds "
-            f"{words[predictions.input]}",
-            remedy="Give it the same kind of file.",
-            value=predictions.input,
-            code="input_kind",
+        fitted, given = (
+            side.input.replace("proba", "probabilities") for side in (model, predictions)
         )
+        rule = f"The model was fitted on {fitted}, and the file holds {given}"
+        remedy = "Give it the same kind of file."
+        raise InputError(rule, remedy=remedy, value=predictions.input, code="input_kind")
 
 
 # What a report is about.
