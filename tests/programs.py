@@ -11,18 +11,12 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import clone
 
-from altnorm import Adjuster, AlternatingNormalizer
+from altnorm import Adjuster, AlternatingNormalizer, peers
 from altnorm.adjuster.mixture import Mixture, no_mixture
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.reading import read_on_host
 from altnorm.families import CurveScaling, LabelwiseScaling
-from altnorm.peers import (
-    BiasCorrectedTemperature,
-    Identity,
-    LabelThresholds,
-    MatrixScaling,
-    TemperatureScaling,
-)
+from altnorm.peers import Identity
 from tests.oracle import draw_cases
 
 
@@ -90,11 +84,11 @@ MODELS = {
     "identity": (Identity(), "untouched"),
     "temperature": (Identity(), "temperature"),
     "baseline": (Identity(), "baseline"),
-    "slope": (TemperatureScaling(), "alone"),
-    "bias": (BiasCorrectedTemperature(1.0), "mixed"),
-    "matrix": (MatrixScaling(1.0), "mixed"),
+    "slope": (peers.TemperatureScaling(), "alone"),
+    "bias": (peers.BiasCorrectedTemperature(1.0), "mixed"),
+    "matrix": (peers.MatrixScaling(1.0), "mixed"),
     "curves": (CurveScaling(1.0, facets=True), "mixed"),
-    "kept": (MatrixScaling(0.01), "kept"),
+    "kept": (peers.MatrixScaling(0.01), "kept"),
     "adapted": (CurveScaling(1.0), "adapted"),
     "alternating": (AlternatingNormalizer(2.0, 1, 0.5, prior="shrunk"), "alone"),
     "cooled": (AlternatingNormalizer(0.5, 1, 0.25, reference="all", smoothing=0.1), "followed"),
@@ -105,7 +99,7 @@ LABEL_MODELS = {
     "identity": (Identity(multilabel="labelwise"), "untouched"),
     "line": (LabelwiseScaling(4.0), "mixed"),
     "bent line": (LabelwiseScaling(1.0, bends=True), "mixed"),
-    "thresholds": (LabelThresholds(), "alone"),
+    "thresholds": (peers.LabelThresholds(), "alone"),
     "pairs": (AlternatingNormalizer(2.0, 1, 0.5, multilabel="pairs"), "followed"),
     "labelwise": (AlternatingNormalizer(0.7, 1, 0.25, multilabel="labelwise"), "alone"),
     "deep pairs": (AlternatingNormalizer(0.7, 3, 0.25, multilabel="pairs", smoothing=0.1), "mixed"),

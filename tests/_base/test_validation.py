@@ -12,18 +12,13 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
+import altnorm
 from altnorm import (
-    AdjustedClassifier,
     Adjuster,
     AlternatingNormalizer,
     InputError,
     alternating_normalization,
     ambiguity,
-    compare,
-    from_topk,
-    judge,
-    topk_entropy,
-    trajectory,
 )
 from altnorm.peers import BiasCorrectedTemperature
 
@@ -111,11 +106,11 @@ def says(sentence):
 def test_bad_probabilities(proba, sentence):
     calls = [
         ("proba", lambda: ambiguity(proba)),
-        ("proba", lambda: topk_entropy(proba, 2)),
+        ("proba", lambda: altnorm.topk_entropy(proba, 2)),
         ("proba", lambda: alternating_normalization(proba, GOOD)),
-        ("proba", lambda: trajectory(proba, GOOD)),
+        ("proba", lambda: altnorm.trajectory(proba, GOOD)),
         ("reference", lambda: alternating_normalization(GOOD, proba)),
-        ("reference", lambda: trajectory(GOOD, proba)),
+        ("reference", lambda: altnorm.trajectory(GOOD, proba)),
     ]
     for name, call in calls:
         with pytest.raises(InputError, match=says(sentence.format(name=name))):
@@ -124,7 +119,7 @@ def test_bad_probabilities(proba, sentence):
 
 @pytest.mark.parametrize(("keywords", "sentence"), BAD_KEYWORDS, ids=lambda case: str(case)[:30])
 def test_bad_keywords(keywords, sentence):
-    for function in (alternating_normalization, trajectory):
+    for function in (alternating_normalization, altnorm.trajectory):
         with pytest.raises(InputError, match=says(sentence)):
             function(GOOD, GOOD, **keywords)
 
@@ -147,7 +142,7 @@ def test_references_that_do_not_fit(reference, sentence):
 def test_sizes_of_the_top(k):
     sentence = f"`k` must be an integer from 2 to 3; it is {k!r}. Pass for example k=2."
     with pytest.raises(InputError, match=says(sentence)):
-        topk_entropy(GOOD, k)
+        altnorm.topk_entropy(GOOD, k)
     if k != 4:
         with pytest.raises(InputError, match=says("`k_max` must be an integer, 2 or greater")):
             ambiguity(GOOD, k_max=k)
@@ -206,7 +201,7 @@ def test_estimators_refuse_in_our_own_words(values, message):
         (lambda v: ambiguity(v), "proba"),
         (lambda v: alternating_normalization(PROBLEM, v), "reference"),
         (lambda v: Adjuster(multilabel="labelwise").fit(PROBLEM, v.round()), "y"),
-        (lambda v: from_topk(np.tile([0, 1, 2], (60, 1)), v, 3, input="proba"), "values"),
+        (lambda v: altnorm.from_topk(np.tile([0, 1, 2], (60, 1)), v, 3, input="proba"), "values"),
         (lambda v: Adjuster(("bias",), costs=v[:3]).fit(PROBLEM, LABELS), "costs"),
     ],
 )
@@ -222,14 +217,14 @@ def test_masked_entries_are_refused(call, name):
     ("call", "name"),
     [
         (lambda v: Adjuster(("bias",)).fit(PROBLEM, v), "y"),
-        (lambda v: AdjustedClassifier(LogisticRegression()).fit(PROBLEM, v), "y"),
+        (lambda v: altnorm.AdjustedClassifier(LogisticRegression()).fit(PROBLEM, v), "y"),
         (lambda v: fitted().score(PROBLEM, v), "y"),
         (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, groups=v), "groups"),
         (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=v), "sample_weight"),
-        (lambda v: compare(PROBLEM, v, PROBLEM, LABELS), "y"),
-        (lambda v: judge(fitted(), PROBLEM, np.empty(0, int), v), "y"),
-        (lambda v: judge(fitted(), PROBLEM, v, []), "asked"),
-        (lambda v: from_topk(v[:, None], np.ones((60, 1)), 3, input="proba"), "indices"),
+        (lambda v: altnorm.compare(PROBLEM, v, PROBLEM, LABELS), "y"),
+        (lambda v: altnorm.judge(fitted(), PROBLEM, np.empty(0, int), v), "y"),
+        (lambda v: altnorm.judge(fitted(), PROBLEM, v, []), "asked"),
+        (lambda v: altnorm.from_topk(v[:, None], np.ones((60, 1)), 3, input="proba"), "indices"),
     ],
 )
 def test_masked_labels_groups_and_rows_are_refused(call, name):
@@ -245,7 +240,7 @@ def test_missing_labels_are_told_where_all_are_needed(kind):
     for call in (
         AlternatingNormalizer().fit,
         fitted().score,
-        AdjustedClassifier(LogisticRegression()).fit,
+        altnorm.AdjustedClassifier(LogisticRegression()).fit,
     ):
         with pytest.raises(ValueError, match=message):
             call(PROBLEM, labels)
@@ -262,7 +257,7 @@ def test_what_cannot_be_a_class_is_told(classes):
     for call in (
         lambda: Adjuster(("bias",)).fit(PROBLEM, labels),
         lambda: fitted().score(PROBLEM, labels),
-        lambda: AdjustedClassifier(LogisticRegression()).fit(PROBLEM, labels),
+        lambda: altnorm.AdjustedClassifier(LogisticRegression()).fit(PROBLEM, labels),
     ):
         with pytest.raises(InputError, match=r"classes must be text, whole .*; `y` holds"):
             call()

@@ -10,16 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
 from altnorm.peers import Identity, LabelThresholds
-from tests.batches import (
-    CLASSES,
-    LIST_TYPES,
-    class_batch,
-    draw,
-    fit_drawn,
-    list_batch,
-    list_matrix,
-    matrix,
-)
+from tests import batches
+from tests.batches import CLASSES, LIST_TYPES, class_batch, draw, list_batch, matrix
 from tests.problems import planted
 from tests.programs import FORMS, LABEL_MODELS, several, single
 
@@ -29,7 +21,7 @@ arrow = pytest.importorskip("altnorm.arrow")
 
 @pytest.fixture(scope="module")
 def normalizer():
-    return fit_drawn(CLASSES, 200)
+    return batches.fit_drawn(CLASSES, 200)
 
 
 def apply_one(model, batch, **options):
@@ -107,18 +99,18 @@ def test_lists_are_equal_to_transform(normalizer, kind, dtype):
     options = {"columns": "scores", "prediction": None}
     out = list(arrow.apply_batches(normalizer, [batch.slice(0, 7), batch.slice(7)], **options))
     assert all(part.schema.equals(batch.schema) for part in out)
-    found = np.concatenate([list_matrix(part) for part in out])
+    found = np.concatenate([batches.list_matrix(part) for part in out])
     np.testing.assert_array_equal(found, normalizer.transform(proba))
     added = apply_one(normalizer, batch, columns="scores", output="adjusted")
-    np.testing.assert_array_equal(list_matrix(added), proba)
+    np.testing.assert_array_equal(batches.list_matrix(added), proba)
     assert added.schema.field("adjusted").type == batch.schema.field("scores").type
-    np.testing.assert_array_equal(list_matrix(added, "adjusted"), found)
+    np.testing.assert_array_equal(batches.list_matrix(added, "adjusted"), found)
 
 
 @pytest.mark.parametrize("kind", ["fixed", "list"])
 def test_half_precision(normalizer, kind):
     proba = draw(200, seed=10, dtype=np.float16)
-    found = list_matrix(apply_one(normalizer, list_batch(proba, kind), columns="scores"))
+    found = batches.list_matrix(apply_one(normalizer, list_batch(proba, kind), columns="scores"))
     wide = proba.astype(np.float64)
     wide /= wide.sum(axis=1, keepdims=True)
     assert found.dtype == np.float16
@@ -129,7 +121,7 @@ def test_half_precision(normalizer, kind):
     with pytest.raises(InputError, match=r"must sum to 1; 1 of 200 rows do not, .* row 7"):
         apply_one(normalizer, list_batch(proba, kind), columns="scores")
     labels = Identity(multilabel="pairs").fit(wide)  # have no sum to tell by
-    found = list_matrix(apply_one(labels, list_batch(proba, kind), columns="scores"))
+    found = batches.list_matrix(apply_one(labels, list_batch(proba, kind), columns="scores"))
     np.testing.assert_array_equal(found, proba)
 
 

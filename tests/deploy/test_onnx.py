@@ -20,13 +20,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from altnorm import (
-    AdjustedClassifier,
-    Adjuster,
-    AlternatingNormalizer,
-    AlternatingNormalizerCV,
-    ambiguity,
-)
+import altnorm
+from altnorm import AdjustedClassifier, Adjuster, AlternatingNormalizer
 from altnorm.onnx import export, register_converter
 from altnorm.peers import BatchCalibration, Identity, LabelThresholds, TemperatureScaling
 from tests.problems import planted, planted_labels
@@ -69,7 +64,7 @@ def test_many_classes_and_large_exponents(path, m, alpha, depth):
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, atol=FLOAT32_TOLERANCE, rtol=0)
     np.testing.assert_array_equal(decided, got.argmax(axis=1))
-    sure = ambiguity(x.astype(np.float64)) <= 0.5
+    sure = altnorm.ambiguity(x.astype(np.float64)) <= 0.5
     assert 0 < sure.sum() < len(x)
     assert (got[sure] == x[sure]).all()
 
@@ -78,7 +73,7 @@ def test_many_classes_and_large_exponents(path, m, alpha, depth):
 def test_rows_are_in_doubt_as_for_transform_but_for_the_last_bits(path, m):
     rng = np.random.default_rng(m)
     rows, reference = rng.dirichlet(np.ones(m), 60), rng.dirichlet(np.full(m, 0.1), 200)
-    for value in ambiguity(rows)[:8]:
+    for value in altnorm.ambiguity(rows)[:8]:
         for threshold in (value - LAST_BITS, value + LAST_BITS):
             normalizer = AlternatingNormalizer(threshold=threshold, reference="all").fit(reference)
             got = run(export(normalizer, path, dtype="float64", force=True), rows)[0]
@@ -117,7 +112,7 @@ def test_both_stages(path, model, rule, given):
 
 
 PERSON = np.column_stack([1 - np.eye(4), np.full(4, 0.3)])
-SEARCH = AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5))
+SEARCH = altnorm.AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5))
 
 
 @pytest.mark.parametrize("given", ["proba", "logits"])

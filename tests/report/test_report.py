@@ -16,17 +16,8 @@ from altnorm.adjuster.candidates import FAMILIES
 from altnorm.evidence.verdict import Caution
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
-from tests.report_pages import (
-    HOSTILE,
-    NAMES,
-    Page,
-    WithoutEel,
-    adjusted,
-    confused,
-    labelled,
-    rare,
-    render_report,
-)
+from tests import report_pages
+from tests.report_pages import NAMES, Page, adjusted, confused, rare, render_report
 
 pytest.importorskip("jinja2")
 
@@ -59,13 +50,13 @@ class Prophet(Identity):
 @pytest.fixture(scope="module")
 def hostile():
     model = BiasCorrectedTemperature(strength=1.0)
-    rows = [rare(600, seed=seed, names=np.array([*HOSTILE, "eel"])) for seed in (1, 2)]
+    rows = [rare(600, seed=seed, names=np.array([*report_pages.HOSTILE, "eel"])) for seed in (1, 2)]
     return model.fit(rows[0].proba, rows[0].codes), rows[1]
 
 
 @pytest.fixture(scope="module")
 def html(hostile):
-    return render_report(*hostile, title="<i>A title</i>", texts=[HOSTILE[0]] * 600)
+    return render_report(*hostile, title="<i>A title</i>", texts=[report_pages.HOSTILE[0]] * 600)
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +90,11 @@ class TestSafety:
 
     def test_names_texts_and_title_cannot_act(self, html):
         page = Page(html)
-        assert page.data["classes"][:4] == HOSTILE
+        assert page.data["classes"][:4] == report_pages.HOSTILE
         assert len(page.attributes("script")) == 2
         assert [attrs for attrs in page.attributes("b") if attrs] == []
         assert "<i>A title</i>" in page.text
-        assert HOSTILE[0] in page.text  # as the name of a bar
+        assert report_pages.HOSTILE[0] in page.text  # as the name of a bar
         assert "&lt;/<wbr>script&gt;" in html  # where it may break
         assert "<script>alert" not in html
 
@@ -127,7 +118,7 @@ class TestAnswer:
         assert headline(page) == "Accuracy +2.8 points, but balanced accuracy falls by 2.0 points."
         assert "scoring='balanced_accuracy' would give a balanced accuracy of 55.6%" in page.text
         assert "Yes" not in page.text
-        without = WithoutEel().fit(VALIDATION.proba, VALIDATION.labels)
+        without = report_pages.WithoutEel().fit(VALIDATION.proba, VALIDATION.labels)
         told = headline(Page(render_report(without, rare(8000, seed=2))))
         assert re.fullmatch(
             r"Accuracy \+[\d.]+ points, but class eel is never predicted any more.*", told
@@ -158,7 +149,7 @@ class TestAnswer:
         assert "Not everything improves: accuracy falls from 60.4% to 5" in page.text
 
     def test_a_class_that_only_loses_is_told_at_the_top(self):
-        model = WithoutEel().fit(VALIDATION.proba, VALIDATION.labels)
+        model = report_pages.WithoutEel().fit(VALIDATION.proba, VALIDATION.labels)
         page = Page(render_report(model, TEST))
         lost = ((TEST.proba.argmax(axis=1) == 4) & (TEST.codes == 4)).sum()
         told = f"One class only loses (eel: 0 fixed, {lost} broken)."
@@ -383,7 +374,7 @@ class TestNumbers:
         assert "confusions" in page.bars
 
     def test_changes_of_several_labels(self):
-        model, rows = adjusted("labels"), labelled(seed=2)
+        model, rows = adjusted("labels"), report_pages.labelled(seed=2)
         old, new = rows.proba > 0.5, model.predict(rows.proba) > 0
         bars = Page(render_report(model, rows)).bars["changes"]
         for name, text in zip(bars[::2], bars[1::2], strict=True):

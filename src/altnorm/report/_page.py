@@ -162,12 +162,11 @@ def _charts(case: Case, factors: np.ndarray | None) -> dict[str, Bars]:
     old, new, truth = case.applied.old, case.applied.new, case.applied.truth
     if len(case.explanation):
         if not case.kind.is_multilabel:
-            lines["flows"] = _flow_lines(measures.flows(old, new, truth), names)
+            lines["flows"] = _flow_lines(old, new, truth, names)
         lines["changes"] = _change_lines(case)
     judged = case.judged
     if hasattr(case.chosen, "matrix_") and judged is not None and judged.truth is not None:
-        pairs = measures.confusions(judged.old, judged.new, judged.truth)
-        lines["confusions"] = _confusion_lines(pairs, names)
+        lines["confusions"] = _confusion_lines(judged.old, judged.new, judged.truth, names)
     if factors is not None:
         lines["factors"] = _factor_lines(factors, names)
     charts = {name: _chart(list(bars)) for name, bars in lines.items()}
@@ -186,20 +185,27 @@ def _chart(lines: list[tuple[str, Parts, str]]) -> Bars:
     return bars
 
 
-def _flow_lines(flows: measures.Flows, names: list[str]) -> Lines:
+def _flow_lines(
+    old: np.ndarray, new: np.ndarray, truth: np.ndarray | None, names: list[str]
+) -> Lines:
     """Rows from one class to another, and what became of them."""
-    for i, n in enumerate(flows.n_rows[:MAX_BARS].tolist()):
-        parts, text = [("other", n)], plural(n, "row")
-        if flows.fixed is not None and flows.broken is not None:
-            fixed, broken = int(flows.fixed[i]), int(flows.broken[i])
+    flows = measures.count_pairs(old, new, old != new)
+    # Equal flows stay put: the same page each time.
+    for pair in sorted(flows, key=lambda pair: (-flows[pair], pair))[:MAX_BARS]:
+        n, (source, target) = flows[pair], pair
+        parts: Parts = [("other", n)]
+        text = plural(n, "row")
+        if truth is not None:
+            of_these = truth[(old == source) & (new == target)]
+            fixed, broken = (int((of_these == end).sum()) for end in (target, source))
             neither = n - fixed - broken
-            if flows.target[i] == len(names) - 1:
+            if target == len(names) - 1:
                 text += f", {broken:,} had been right"
             else:
                 parts = [("fixed", fixed), ("broken", broken), ("other", neither)]
                 text = f"{fixed:,} fixed, {broken:,} broken"
                 text += f", {neither:,} still wrong" if neither else ""
-        yield f"{names[flows.source[i]]} → {names[flows.target[i]]}", parts, text
+        yield f"{names[source]} → {names[target]}", parts, text
 
 
 def _change_lines(case: Case) -> Lines:
@@ -222,13 +228,17 @@ def _both_sides(all_less: np.ndarray, less: float, more: float, kinds: tuple[str
     return [("", all_less.max() - less), (kinds[1], less), (kinds[0], more)]
 
 
-def _confusion_lines(pairs: measures.Confusions, names: list[str]) -> Lines:
-    """Confusions that were repaired, and what is left of them."""
-    for i in range(min(MAX_BARS, int((pairs.fixed > 0).sum()))):
-        before, fixed = int(pairs.before[i]), int(pairs.fixed[i])
-        name = f"{names[pairs.truth[i]]} taken for {names[pairs.taken_for[i]]}"
-        text = f"{before:,} before, {pairs.after[i]:,} after; {fixed:,} fixed"
-        yield name, [("fixed", fixed), ("other", before - fixed)], text
+def _confusion_lines(
+    old: np.ndarray, new: np.ndarray, truth: np.ndarray, names: list[str]
+) -> Lines:
+    """Confusions that were repaired, most repaired first, and what is left of them."""
+    before, after = (measures.count_pairs(truth, side, side != truth) for side in (old, new))
+    fixed = measures.count_pairs(truth, old, (old != truth) & (new == truth))
+    for pair in sorted(fixed, key=lambda pair: (-fixed[pair], -before[pair], pair))[:MAX_BARS]:
+        n, left = fixed[pair], before[pair] - fixed[pair]
+        name = "{} taken for {}".format(*(names[code] for code in pair))
+        text = f"{before[pair]:,} before, {after[pair]:,} after; {n:,} fixed"
+        yield name, [("fixed", n), ("other", left)], text
 
 
 def _factor_lines(factors: np.ndarray, names: list[str]) -> Lines:

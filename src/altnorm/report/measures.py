@@ -6,6 +6,7 @@ matrices (n, m) in multi-label problems.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,26 +23,6 @@ class ClassChanges(NamedTuple):
 
     fixed: np.ndarray  # decisions that became right
     broken: np.ndarray  # and wrong
-
-
-class Flows(NamedTuple):
-    """Rows that moved from one class to another, largest flow first."""
-
-    source: np.ndarray
-    target: np.ndarray
-    n_rows: np.ndarray
-    fixed: np.ndarray | None = None  # how many of them became right
-    broken: np.ndarray | None = None  # and wrong
-
-
-class Confusions(NamedTuple):
-    """Rows of one class that were taken for another, most repaired first."""
-
-    truth: np.ndarray
-    taken_for: np.ndarray
-    before: np.ndarray  # rows of the one that are decided to be the other
-    after: np.ndarray
-    fixed: np.ndarray  # how many of those before became right
 
 
 class Reliability(NamedTuple):
@@ -78,34 +59,11 @@ def ends(more: np.ndarray, less: np.ndarray, n: int) -> np.ndarray:
     return order[(kept < n - n_worst) | (kept >= max(n, order.size) - n_worst)]
 
 
-def flows(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None = None) -> Flows:
-    """Count the rows that moved between each two classes."""
-    moved = np.flatnonzero(old != new)
-    k = 1 + int(max(old.max(), new.max()))
-    keys, inverse, count = np.unique(
-        (old * k + new)[moved], return_inverse=True, return_counts=True
-    )
-    order = np.argsort(-count, kind="stable")  # equal flows stay put: the same page each time
-    source, target = np.divmod(keys[order], k)
-    if truth is None:
-        return Flows(source, target, count[order])
-    fixed, broken = (
-        np.bincount(inverse[side[moved] == truth[moved]], minlength=count.size)[order]
-        for side in (new, old)
-    )
-    return Flows(source, target, count[order], fixed, broken)
-
-
-def confusions(old: np.ndarray, new: np.ndarray, truth: np.ndarray) -> Confusions:
-    """Count the rows of each class that were taken for each other class."""
-    m = 2 + int(max(truth.max(), old.max(), new.max()))
-    then, now = truth * m + old, truth * m + new
-    keys, before = np.unique(then[old != truth], return_counts=True)
-    after = np.array([(now == key).sum() for key in keys], dtype=int)
-    fixed = np.array([((then == key) & (new == truth)).sum() for key in keys], dtype=int)
-    order = np.lexsort([keys, -before, -fixed])
-    pairs = np.divmod(keys[order], m)
-    return Confusions(*pairs, before[order], after[order], fixed[order])
+def count_pairs(
+    first: np.ndarray, second: np.ndarray, where: np.ndarray
+) -> Counter[tuple[int, int]]:
+    """Count the rows, among some, that have each two codes."""
+    return Counter(zip(first[where].tolist(), second[where].tolist(), strict=True))
 
 
 def reliability(proba: np.ndarray, truth: np.ndarray, *, n_bins: int = 12) -> Reliability:
