@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 _SHOWN = 80  # characters of a value that a message shows
@@ -121,6 +123,16 @@ def warn(warning: Warning) -> None:
     while frame is not None and _is_ours(str(frame.f_globals.get("__name__", ""))):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=max(1, level - 1) if frame is None else level)
+
+
+@contextmanager
+def needing_extra(name: str) -> Iterator[None]:
+    """Name the extra that brings what cannot be imported within the block."""
+    try:
+        yield
+    except ImportError as error:
+        remedy = f"install it with pip install 'altnorm[{name}]'"
+        raise ImportError(f"altnorm.{name} needs the `{name}` extra; {remedy}") from error
 
 
 def _is_ours(module: str) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.errors import InputError, InputTypeError, Place, shown
+from altnorm._base.errors import InputError, InputTypeError, Place, needing_extra, shown
 from altnorm._base.frames import check_once, check_same_names
 from altnorm._base.validation import sum_tolerance
 from altnorm._base.words import plural
@@ -23,12 +23,8 @@ from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.io.labels import names_of
 from altnorm.io.predictions import check_adjusted
 
-try:
+with needing_extra("arrow"):
     import pyarrow as pa
-except ImportError as error:
-    raise ImportError(
-        "altnorm.arrow needs the `arrow` extra; install it with pip install 'altnorm[arrow]'"
-    ) from error
 
 
 def apply_batches(

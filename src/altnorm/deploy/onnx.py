@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-try:
+from altnorm._base.errors import InputError, needing_extra
+
+with needing_extra("onnx"):
     import onnx
     from onnx import TensorProto, helper
-except ImportError as error:
-    raise ImportError(
-        "altnorm.onnx needs the `onnx` extra; install it with pip install 'altnorm[onnx]'"
-    ) from error
 
-from altnorm._base.errors import InputError
 from altnorm._base.files import check_input, replacing
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.adjuster.classifier import AdjustedClassifier

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-try:
+from altnorm._base.errors import InputError, needing_extra
+
+with needing_extra("ray"):
     import ray
     import ray.data
-except ImportError as error:
-    raise ImportError(
-        "altnorm.ray needs the `ray` extra; install it with pip install 'altnorm[ray]'"
-    ) from error
 
 import pyarrow as pa
 
-from altnorm._base.errors import InputError
 from altnorm.deploy.arrow import apply_batches, output_schema
 from altnorm.estimator.kinds import FittedModel
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-try:
+from altnorm._base.errors import InputError, needing_extra
+
+with needing_extra("spark"):
     from pyspark import TaskContext
     from pyspark.ml.functions import array_to_vector, vector_to_array
     from pyspark.ml.linalg import VectorUDT
     from pyspark.sql import functions, types as sql
-except ImportError as error:
-    raise ImportError(
-        "altnorm.spark needs the `spark` extra; install it with pip install 'altnorm[spark]'"
-    ) from error
 
 import pyarrow as pa
 
-from altnorm._base.errors import InputError
 from altnorm.deploy.arrow import apply_batches, output_schema
 from altnorm.estimator.kinds import FittedModel
 

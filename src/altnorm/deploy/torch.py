@@ -14,14 +14,11 @@ from typing import Any
 
 import numpy as np
 
-try:
-    import torch
-except ImportError as error:
-    raise ImportError(
-        "altnorm.torch needs the `torch` extra; install it with pip install 'altnorm[torch]'"
-    ) from error
+from altnorm._base.errors import needing_extra
 
-from torch import Tensor, nn
+with needing_extra("torch"):
+    import torch
+    from torch import Tensor, nn
 
 from altnorm._base.arrays import array_namespace, convert
 from altnorm.estimator.base import correction_of
