@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import partial
 
 import array_api_strict
 import numpy as np
@@ -170,10 +171,15 @@ def test_numbers_of_any_type_and_precision_are_accepted():
 
 PROBLEM = np.random.default_rng(0).dirichlet(np.ones(3), 60)
 LABELS = np.arange(60) % 3
+BIAS, NORMALIZER = Adjuster(("bias",)), AlternatingNormalizer()
+FITTED = BiasCorrectedTemperature().fit(PROBLEM, LABELS)
+WRAPPED = altnorm.AdjustedClassifier(LogisticRegression())
 
 
-def fitted():
-    return BiasCorrectedTemperature().fit(PROBLEM, LABELS)
+def assert_refused(message, *calls):
+    for call in calls:
+        with pytest.raises(InputError, match=message):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -188,61 +194,61 @@ def fitted():
     ],
 )
 def test_estimators_refuse_in_our_own_words(values, message):
-    for call in (fitted().transform, lambda v: Adjuster(("bias",)).fit(v, LABELS[: len(v)])):
-        with pytest.raises(InputError, match=message):
-            call(values)
+    rows = range(len(values))
+    assert_refused(
+        message, lambda: FITTED.transform(values), lambda: BIAS.fit(values, LABELS[rows])
+    )
+
+
+MASKED = np.ma.masked_array(PROBLEM, mask=np.arange(180).reshape(60, 3) == 7)
+MASKED_LABELS = np.ma.masked_array(LABELS, mask=np.arange(60) == 2)
+TOP = {"n_classes": 3, "input": "proba"}
 
 
 @pytest.mark.parametrize(
-    ("call", "name"),
+    ("name", "call"),
     [
-        (lambda v: fitted().transform(v), "proba"),
-        (lambda v: Adjuster(("bias",)).fit(v, LABELS), "proba"),
-        (lambda v: ambiguity(v), "proba"),
-        (lambda v: alternating_normalization(PROBLEM, v), "reference"),
-        (lambda v: Adjuster(multilabel="labelwise").fit(PROBLEM, v.round()), "y"),
-        (lambda v: altnorm.from_topk(np.tile([0, 1, 2], (60, 1)), v, 3, input="proba"), "values"),
-        (lambda v: Adjuster(("bias",), costs=v[:3]).fit(PROBLEM, LABELS), "costs"),
+        ("proba", lambda v: FITTED.transform(v)),
+        ("proba", lambda v: BIAS.fit(v, LABELS)),
+        ("proba", lambda v: ambiguity(v)),
+        ("reference", lambda v: alternating_normalization(PROBLEM, v)),
+        ("y", lambda v: Adjuster(multilabel="labelwise").fit(PROBLEM, v.round())),
+        ("values", lambda v: altnorm.from_topk(np.tile([0, 1, 2], (60, 1)), v, **TOP)),
+        ("costs", lambda v: Adjuster(("bias",), costs=v[:3]).fit(PROBLEM, LABELS)),
     ],
 )
-def test_masked_entries_are_refused(call, name):
-    masked = np.ma.masked_array(PROBLEM, mask=False)
-    np.testing.assert_array_equal(fitted().transform(masked), fitted().transform(PROBLEM))
-    masked[2, 1] = np.ma.masked
-    with pytest.raises(InputError, match=rf"`{name}` must have no masked .* row 2, column 1\. "):
-        call(masked)
+def test_masked_entries_are_refused(name, call):
+    nothing_masked = np.ma.masked_array(PROBLEM, mask=False)
+    assert_array_equal(FITTED.transform(nothing_masked), FITTED.transform(PROBLEM))
+    message = rf"`{name}` must have no masked .* row 2, column 1\. "
+    assert_refused(message, lambda: call(MASKED))
 
 
 @pytest.mark.parametrize(
-    ("call", "name"),
+    ("name", "call"),
     [
-        (lambda v: Adjuster(("bias",)).fit(PROBLEM, v), "y"),
-        (lambda v: altnorm.AdjustedClassifier(LogisticRegression()).fit(PROBLEM, v), "y"),
-        (lambda v: fitted().score(PROBLEM, v), "y"),
-        (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, groups=v), "groups"),
-        (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=v), "sample_weight"),
-        (lambda v: altnorm.compare(PROBLEM, v, PROBLEM, LABELS), "y"),
-        (lambda v: altnorm.judge(fitted(), PROBLEM, np.empty(0, int), v), "y"),
-        (lambda v: altnorm.judge(fitted(), PROBLEM, v, []), "asked"),
-        (lambda v: altnorm.from_topk(v[:, None], np.ones((60, 1)), 3, input="proba"), "indices"),
+        ("y", lambda v: BIAS.fit(PROBLEM, v)),
+        ("y", lambda v: WRAPPED.fit(PROBLEM, v)),
+        ("y", lambda v: FITTED.score(PROBLEM, v)),
+        ("groups", lambda v: BIAS.fit(PROBLEM, LABELS, groups=v)),
+        ("sample_weight", lambda v: BIAS.fit(PROBLEM, LABELS, sample_weight=v)),
+        ("y", lambda v: altnorm.compare(PROBLEM, v, PROBLEM, LABELS)),
+        ("y", lambda v: altnorm.judge(FITTED, PROBLEM, np.empty(0, int), v)),
+        ("asked", lambda v: altnorm.judge(FITTED, PROBLEM, v, [])),
+        ("indices", lambda v: altnorm.from_topk(v[:, None], np.ones((60, 1)), **TOP)),
     ],
 )
-def test_masked_labels_groups_and_rows_are_refused(call, name):
-    with pytest.raises(InputError, match=rf"`{name}` must have no masked .* 1 of 60 .* row 2"):
-        call(np.ma.masked_array(LABELS, mask=np.arange(60) == 2))
+def test_masked_labels_groups_and_rows_are_refused(name, call):
+    message = rf"`{name}` must have no masked .* 1 of 60 .* row 2"
+    assert_refused(message, lambda: call(MASKED_LABELS))
 
 
 @pytest.mark.parametrize("kind", [object, "string", "Int64"])
 def test_missing_labels_are_told_where_all_are_needed(kind):
     labels = LABELS.astype(object) if kind is object else pd.Series(LABELS).astype(kind)
     labels[2] = None
-    message = "a label for every row; 1 of 60 rows have none, the first is row 2"
-    for call in (
-        AlternatingNormalizer().fit,
-        fitted().score,
-        altnorm.AdjustedClassifier(LogisticRegression()).fit,
-    ):
-        with pytest.raises(ValueError, match=message):
+    for call in (NORMALIZER.fit, FITTED.score, WRAPPED.fit):
+        with pytest.raises(ValueError, match=r"label for every row; 1 of 60 rows .* row 2"):
             call(PROBLEM, labels)
 
 
@@ -253,53 +259,40 @@ DATES = [date(2026, 1, day) for day in (1, 2, 3)]
     "classes", [DATES, [0.5, 1.5, 2.5], [b"a", b"b", b"c"], [0.0, 1.0, np.inf]]
 )
 def test_what_cannot_be_a_class_is_told(classes):
-    labels = np.array(classes)[LABELS]
-    for call in (
-        lambda: Adjuster(("bias",)).fit(PROBLEM, labels),
-        lambda: fitted().score(PROBLEM, labels),
-        lambda: altnorm.AdjustedClassifier(LogisticRegression()).fit(PROBLEM, labels),
-    ):
-        with pytest.raises(InputError, match=r"classes must be text, whole .*; `y` holds"):
-            call()
-    with pytest.raises(InputError, match=r"classes must be text, whole .*; `classes` holds"):
-        Adjuster(("bias",)).fit(PROBLEM, LABELS, classes=classes)
+    labels, message = np.array(classes)[LABELS], "classes must be text, whole .*; `{}` holds"
+    calls = (partial(call, PROBLEM, labels) for call in (BIAS.fit, FITTED.score, WRAPPED.fit))
+    assert_refused(message.format("y"), *calls)
+    assert_refused(message.format("classes"), partial(BIAS.fit, PROBLEM, LABELS, classes=classes))
 
 
 def test_numbers_are_no_names():
     named = Adjuster(("bias",)).fit(PROBLEM, np.array(["a", "b", "c"], dtype=object)[LABELS])
-    with pytest.raises(InputError, match="one of the classes; 60 of 60 are not"):
-        named.score(PROBLEM, LABELS)
+    assert_refused("one of the classes; 60 of 60 are not", lambda: named.score(PROBLEM, LABELS))
 
 
 @pytest.mark.parametrize("odd", [0, 2])
 def test_labels_of_several_kinds_are_refused(odd):
     labels = LABELS.astype(object)
     labels[odd] = "x"
-    for estimator in (Adjuster(("bias",)), AlternatingNormalizer()):
-        with pytest.raises(InputError, match="labels of one kind; it holds int, str"):
-            estimator.fit(PROBLEM, labels)
+    calls = (partial(estimator.fit, PROBLEM, labels) for estimator in (BIAS, NORMALIZER))
+    assert_refused("labels of one kind; it holds int, str", *calls)
 
 
 @pytest.mark.parametrize(("weight", "told"), [(1e-50, "1e-50"), (1e50, r"1e\+50")])
 def test_weights_that_no_reference_makes_sense_of_are_refused(weight, told):
     """The row itself, or rounding, was all that was left."""
     message = rf"The largest `sample_weight` must be from 1e-09 to 1e\+15; it is {told}\. Divide"
-    with pytest.raises(InputError, match=message):
-        AlternatingNormalizer().fit(PROBLEM, LABELS, sample_weight=np.full(60, weight))
+    weights = np.full(60, weight)
+    assert_refused(message, lambda: NORMALIZER.fit(PROBLEM, LABELS, sample_weight=weights))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda w: alternating_normalization(PROBLEM, PROBLEM, reference_weight=w),
-        lambda w: alternating_normalization(PROBLEM, PROBLEM, prior=w[:3]),
-    ],
-)
-def test_weights_whose_sum_overflows_are_refused(call):
-    weights = np.ones(60)
-    weights[:2] = 1e308
-    with pytest.raises(InputError, match=r"at most 1\.0e\+150; 2 of .* row 0 \(1e\+308\)\. Divide"):
-        call(weights)
+def test_weights_whose_sum_overflows_are_refused():
+    weights = np.append([1e308, 1e308], np.ones(58))
+    assert_refused(
+        r"at most 1\.0e\+150; 2 of .* row 0 \(1e\+308\)\. Divide",
+        lambda: alternating_normalization(PROBLEM, PROBLEM, reference_weight=weights),
+        lambda: alternating_normalization(PROBLEM, PROBLEM, prior=weights[:3]),
+    )
 
 
 def test_a_message_is_short_whatever_it_is_made_of():

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from altnorm._base import words
-from altnorm._base.words import figures, model_words, score_name
+from altnorm._base.words import FAMILY_NAMES, figures, model_words, plural, score_name
 from altnorm.estimator.drift import Drift
 from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.verdict import Caution, Verdict, family_words
@@ -135,7 +134,7 @@ def test_probabilities_that_are_applied_without_a_test_say_what_it_shows(low, hi
 def test_no_negative_zero_and_one_row():
     text = figures("accuracy", 0.5, 0.49999999, (-0.02, 0.02), 1, in_points=True)
     assert text.change == "0.0"
-    assert words.plural(1, "row") == "1 row"
+    assert plural(1, "row") == "1 row"
     one = replace(TEST, n_changed=1, n_fixed=1, n_broken=0)
     assert "1 row changed: 1 fixed" in str(one)
 
@@ -154,7 +153,7 @@ def test_what_a_model_does_in_words(family, adopted, ratio, words):
     mixture = SimpleNamespace(log_ratio=ratio)
     model = SimpleNamespace(family_=family, verdict_=verdict, mixture_=mixture, calibrate=True)
     assert model_words(model).startswith(words)
-    if family in words.FAMILY_NAMES and not adopted and ratio is None:
+    if family in FAMILY_NAMES and not adopted and ratio is None:
         verdict.insisted = True
         assert model_words(model).startswith("corrects each class along a bent curve")
 
