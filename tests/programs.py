@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -105,16 +104,11 @@ LABEL_MODELS = {
     "deep pairs": (AlternatingNormalizer(0.7, 3, 0.25, multilabel="pairs", smoothing=0.1), "mixed"),
     "deep labelwise": (AlternatingNormalizer(2.0, 2, 0.5, multilabel="labelwise"), "followed"),
 }
-RULES = ("argmax", "weights", "costs", "person", "target", "weights as it came")
-FORMS = [
-    *itertools.product(MODELS, ("argmax",)),
-    *itertools.product(("deep, cooled",), RULES[1:]),
-    ("kept", "target"),
-]
-
-
-LABEL_FORMS = [*itertools.product(LABEL_MODELS, ("thresholds",)), ("line", "thresholds as it came")]
-PROGRAMS = [*FORMS, *LABEL_FORMS]
+RULES = ("weights", "costs", "person", "target", "weights as it came")
+FORMS = [(model, "argmax") for model in MODELS] + [("deep, cooled", rule) for rule in RULES]
+FORMS.append(("kept", "target"))
+LABEL_FORMS = [(model, "thresholds") for model in LABEL_MODELS]
+PROGRAMS = [*FORMS, *LABEL_FORMS, ("line", "thresholds as it came")]
 
 
 def make(model: str, rule: str, input: str) -> tuple[Adjuster, Any]:
@@ -172,7 +166,8 @@ def several(model: str, input: str, *, on_input: bool = False) -> tuple[Adjuster
     """Return a fitted model with several labels per row, and what it may be given."""
     z, labels = draw_labels()
     inner, mixture = LABEL_MODELS[model]
-    fitted = clone(inner).fit(expit(z[:300]), labels[:300])
+    weight = np.arange(1.0, 301.0)
+    fitted = clone(inner).fit(expit(z[:300]), labels[:300], sample_weight=weight)
     thresholds = np.linspace(0.2, 0.7, z.shape[1])
     worth = np.tile(np.eye(2), (z.shape[1], 1, 1))
     rule = Decision("thresholds", thresholds, worth, on_input=on_input)

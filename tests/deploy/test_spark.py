@@ -16,52 +16,31 @@ adapter = pytest.importorskip("altnorm.spark")
 
 pytestmark = pytest.mark.heavy
 
-NOTE = {"ml_attr": {"num_attrs": 3}}
-
 
 @pytest.fixture
 def frame(spark, proba):
     """Class columns in another order than the classes, and others of many types between them."""
-    schema = sql.StructType(
-        [
-            sql.StructField("id", sql.IntegerType(), False),
-            sql.StructField("cat", sql.DoubleType(), False),
-            sql.StructField("ant", sql.DoubleType()),
-            sql.StructField("day", sql.DateType()),
-            sql.StructField("bee", sql.DoubleType(), True, {"made": "by hand"}),
-            sql.StructField("tags", sql.MapType(sql.StringType(), sql.LongType())),
-        ]
-    )
+    schema = "id int not null, cat double not null, ant double, day date, bee double, "
+    schema += "tags map<string, bigint>"
     rows = [
         (i, float(p[2]), float(p[0]), date(2026, 1, 1) if i % 2 else None, float(p[1]), {"n": i})
         for i, p in enumerate(proba)
     ]
-    return spark.createDataFrame(rows, schema).repartition(2, "id")
+    frame = spark.createDataFrame(rows, schema).repartition(2, "id")
+    return frame.withMetadata("bee", {"made": "by hand"})
 
 
 @pytest.fixture
 def vectors(spark, proba):
     """Probabilities as vectors, every third sparse, beside the vectors of features."""
-    from pyspark.ml.linalg import SparseVector, Vectors, VectorUDT
+    from pyspark.ml.linalg import SparseVector, Vectors
 
-    schema = sql.StructType(
-        [
-            sql.StructField("id", sql.IntegerType(), False),
-            sql.StructField("features", VectorUDT()),
-            sql.StructField("probability", VectorUDT(), True, NOTE),
-            sql.StructField("note", sql.StringType()),
-        ]
-    )
-    rows = [
-        (
-            i,
-            Vectors.sparse(5, [i % 5], [1.0]),
-            Vectors.dense(p) if i % 3 else SparseVector(3, range(3), p.tolist()),
-            "x",
-        )
-        for i, p in enumerate(proba)
-    ]
-    return spark.createDataFrame(rows, schema).repartition(2, "id")
+    rows = []
+    for i, p in enumerate(proba):
+        vector = Vectors.dense(p) if i % 3 else SparseVector(3, range(3), p.tolist())
+        rows.append((i, Vectors.sparse(5, [i % 5], [1.0]), vector, "x"))
+    frame = spark.createDataFrame(rows, ["id", "features", "probability", "note"])
+    return frame.repartition(2, "id").withMetadata("probability", {"ml_attr": {"num_attrs": 3}})
 
 
 def vector_matrix(rows, name):
