@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import altnorm
 from altnorm import AdjustedClassifier, Adjuster, AlternatingNormalizer
 from altnorm.onnx import export, register_converter
-from altnorm.peers import BatchCalibration, Identity, LabelThresholds, TemperatureScaling
+from altnorm.peers import BatchCalibration, Identity, LabelThresholds
 from tests.problems import planted, planted_labels
 from tests.programs import PROGRAMS, answer, draw_labels, draw_logits, hard_cases, make
 
@@ -160,15 +160,6 @@ def test_graph_of_many_pairs_is_small(path):
     z, labels = draw_labels(20, 5000)
     normalizer = AlternatingNormalizer(3.0, 3, multilabel="pairs").fit(expit(z), labels)
     assert export(normalizer, path).ByteSize() < 20_000
-
-
-def test_peers_take_logits_without_a_detour(path):
-    """A softmax would round to zero what a high temperature brings back."""
-    z = np.array([[0.0, -900.0, -1000.0], [5.0, 0.0, 5.0]])
-    peer = TemperatureScaling(input="logits").fit(z, [1, 0])
-    assert peer.temperature_ == pytest.approx(1000)
-    got, _ = run(export(peer, path, dtype="float64"), z)
-    np.testing.assert_allclose(got, peer.transform(z))
 
 
 # Files.

@@ -159,11 +159,6 @@ class TestInvariances:
         with_rows = self.run(self.proba, padded, prior=self.prior, reference_weight=weight)
         self.check(smooth, with_rows, ATOL)
 
-    def test_scale_of_the_prior(self, m):
-        run = partial(self.run, self.proba, self.reference, smoothing=0.1)
-        self.check(run(prior=1000 * self.prior), run(prior=self.prior))
-        self.check(run(prior=np.full(m, 7)), run())
-
     def test_zero_stays_zero_and_the_start_is_kept(self, depth):
         assert self.steps.shape == (depth + 1, *self.proba.shape)
         assert_array_equal(self.steps[0], self.proba)

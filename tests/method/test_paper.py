@@ -1,4 +1,4 @@
-"""The paper's lines against their own examples, and everything fast against the paper's lines."""
+"""The paper's lines against its equations, and everything fast against the paper's lines."""
 
 import ast
 import re
@@ -52,20 +52,6 @@ def test_the_readme_shows_these_lines():
     (shown,) = re.findall(r"```python\n(import numpy as np\n+def .*?)```", readme, re.DOTALL)
     source = Path(paper.__file__).read_text(encoding="utf-8")
     assert list(bare_functions(shown)) == list(bare_functions(source))
-
-
-def test_the_teaser():
-    half, sure = np.array([0.5, 0.5]), np.array([[0.0, 1.0]])
-    assert_allclose(paper.adjust(half, sure, half, 1.0, 1), [0.75, 0.25])
-
-
-def test_the_example_of_entropy():
-    """[.5 .5 0] has the lower entropy of three classes, and yet more doubt than [.5 .25 .25]."""
-    torn, spread = np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.25, 0.25])
-    whole, pair = ([paper.topk_entropy(p, k) for p in (torn, spread)] for k in (3, 2))
-    assert_allclose(whole, [0.631, 0.946], atol=5e-4)
-    assert_allclose(pair, [1.0, 0.918], atol=5e-4)
-    assert_allclose([paper.ambiguity(torn), paper.ambiguity(spread)], [1.0, 0.946], atol=5e-4)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 30))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from altnorm import Adjuster, AlternatingNormalizer, InputError
-from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
+from altnorm import Adjuster, InputError
+from altnorm.peers import Identity
 from altnorm.report import measures
 from tests.report_pages import NAMES, adjusted, confused, labelled, rare
 
@@ -97,21 +97,6 @@ class TestWhatIsDrawn:
         axes.clear()
         ReliabilityDisplay.from_predictions(TEST.codes, TEST.proba).plot(axes)
         assert len(axes.lines) == 2
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [AlternatingNormalizer(threshold=0.5), BiasCorrectedTemperature(1.0), TemperatureScaling()],
-)
-def test_logits_are_read_as_the_estimator_reads_them(estimator):
-    found = []
-    for kind, values in (("proba", TEST.proba), ("logits", np.log(TEST.proba))):
-        fitted = estimator.set_params(input=kind).fit(values, TEST.labels)
-        changes = FixedBrokenDisplay.from_estimator(fitted, values, TEST.labels).changes
-        found.append([*changes, ReliabilityDisplay.from_estimator(fitted, values, TEST.labels)])
-    for one, two in zip(found[0][:2], found[1][:2], strict=True):
-        np.testing.assert_array_equal(one, two)
-    np.testing.assert_allclose(found[0][2].after.confidence, found[1][2].after.confidence)
 
 
 class TestCoverage:

@@ -111,43 +111,39 @@ def _policy(script: str, style: str) -> str:
 
 
 class Line(NamedTuple):
-    """A line of a table of scores, with an interval that is drawn."""
+    """A line of a table of scores."""
 
     name: str
     figures: Figures
-    counts: tuple[int, int] | None = None
-    interval: tuple[float, ...] = ()
-    """Change, low and high in per cent of the width; zero is in the middle."""
+    counts: tuple[int, int] | None
+    interval: list[float]  # change, low and high in per cent of the width; zero is in the middle
 
 
 def _scores(case: Case) -> list[Line]:
-    if case.evaluation is None:
-        return []
-    verdicts = (case.evaluation.verdict, *case.evaluation.scores)
-    return _with_intervals([Line(line.name, line) for line in map(words.score_line, verdicts)])
+    verdicts = () if case.evaluation is None else (case.evaluation.verdict, *case.evaluation.scores)
+    return _lines([(line.name, line, None) for line in map(words.score_line, verdicts)])
 
 
 def _peers(comparison: Comparison | None) -> list[Line]:
     if comparison is None:
         return []
-    rows = sorted(comparison, key=lambda row: -row.score)
-    lines = [
-        Line(row.method, words.typeset(comparison.figures(row)), (row.n_fixed, row.n_broken))
-        for row in rows
-    ]
-    return _with_intervals(lines)
+    return _lines(
+        [
+            (row.method, words.typeset(comparison.figures(row)), (row.n_fixed, row.n_broken))
+            for row in sorted(comparison, key=lambda row: -row.score)
+        ]
+    )
 
 
-def _with_intervals(lines: list[Line]) -> list[Line]:
-    """The same lines; changes in one unit, points or those of a score, are drawn on one scale."""
-    units = np.array([line.figures.unit or line.figures.name for line in lines])
-    numbers = np.nan_to_num([line.figures.numbers for line in lines], posinf=0, neginf=0)
-    drawn = []
-    for line, unit, ends in zip(lines, units, numbers, strict=True):
+def _lines(entries: Sequence[tuple[str, Figures, tuple[int, int] | None]]) -> list[Line]:
+    """Changes in one unit, points or those of a score, are drawn on one scale."""
+    units = np.array([figures.unit or figures.name for _, figures, _ in entries])
+    numbers = np.nan_to_num([figures.numbers for _, figures, _ in entries], posinf=0, neginf=0)
+    lines = []
+    for entry, unit, ends in zip(entries, units, numbers, strict=True):
         longest = np.abs(numbers[units == unit]).max() or 1.0
-        places = np.round(50 + 46 * ends / longest, 2)
-        drawn.append(line._replace(interval=tuple(places.tolist())))
-    return drawn
+        lines.append(Line(*entry, np.round(50 + 46 * ends / longest, 2).tolist()))
+    return lines
 
 
 Parts = list[tuple[str, float]]  # kinds and lengths, one after the other; what has no kind is blank
