@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
-Function = Callable[Parameters, Result]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 CHOSEN_BY_FIT = {
     symbol: f"AlternatingNormalizer.{name}"
@@ -16,28 +14,24 @@ CHOSEN_BY_FIT = {
 }
 
 
-def names_symbols(
-    **names: str,
-) -> Callable[[Function[Parameters, Result]], Function[Parameters, Result]]:
+def names_symbols(**names: str) -> Callable[[Function], Function]:
     """Let a function or an `__init__` say what a symbol of the paper is called here.
 
     A name with a dot is a parameter of another class. It is a TypeError, as for any unknown
     parameter. The signature that scikit-learn reads stays.
     """
 
-    def decorate(function: Function[Parameters, Result]) -> Function[Parameters, Result]:
+    def decorate(function: Function) -> Function:
         @wraps(function)
-        def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        def checked(*args: Any, **options: Any) -> Any:
             for symbol, name in names.items():
                 if symbol in options:
                     owner, _, own = name.rpartition(".")
-                    chosen = f"of {owner}; here the fit chooses it."
-                    raise TypeError(
-                        f"There is no parameter `{symbol}`; the paper's {symbol} is `{own}` "
-                        + (chosen if owner else f"here. Write {own}=...")
-                    )
+                    where = f"of {owner}; here the fit chooses it."
+                    start = f"There is no parameter `{symbol}`; the paper's {symbol} is `{own}` "
+                    raise TypeError(start + (where if owner else f"here. Write {own}=..."))
             return function(*args, **options)
 
-        return checked
+        return cast(Function, checked)
 
     return decorate
