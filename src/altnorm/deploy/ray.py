@@ -24,7 +24,6 @@ def transform(
     prefix: str = "",
     output: str | None = None,
     prediction: str | None = "prediction",
-    batch_size: int | None = None,
     **remote: Any,
 ) -> Any:
     """Adjust the class probabilities in a Ray dataset, and decide, by ``map_batches``.
@@ -38,10 +37,9 @@ def transform(
         One column per class, or one column of lists or of one-dimensional tensors.
     adjuster, columns, prefix, output, prediction
         As for :func:`altnorm.arrow.apply_batches`.
-    batch_size : int, optional
-        Rows a task adjusts at a time; None takes blocks whole, without a copy.
     **remote
-        Passed on to ``map_batches``, for example ``num_cpus`` or ``concurrency``.
+        Passed on to ``map_batches``, for example ``num_cpus`` or ``concurrency``. Unless there is a
+        ``batch_size`` among them, blocks are taken whole, without a copy.
 
     Returns
     -------
@@ -70,6 +68,5 @@ def transform(
             where = f"In a block of {table.num_rows} rows: "
             raise error.replace(rule=where + error.rule) from None
 
-    return ds.map_batches(
-        adjust, batch_format="pyarrow", zero_copy_batch=True, batch_size=batch_size, **remote
-    )
+    remote = {"batch_size": None, **remote}
+    return ds.map_batches(adjust, batch_format="pyarrow", zero_copy_batch=True, **remote)
