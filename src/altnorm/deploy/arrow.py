@@ -141,9 +141,8 @@ def _make_plan(
         added = [pa.field(t, f.type) for t, f in zip(targets, fields, strict=True)]
     if prediction is not None:
         classes = _class_values(model)
-        type_ = classes.type
-        type_ = pa.list_(type_) if kind_of(model).is_multilabel else type_
-        added.append(pa.field(prediction, type_))
+        several = kind_of(model).is_multilabel
+        added.append(pa.field(prediction, pa.list_(classes.type) if several else classes.type))
     result = pa.schema([*schema, *added], schema.metadata)
     _check_new(added, result.names)
     return _Plan(model, schema, result, fields, lists, output is None, classes)
@@ -205,12 +204,10 @@ def _in_order(
 def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Adjust one batch, whose first row is row `start` of the stream."""
     if not batch.schema.equals(plan.schema):
-        rule, difference = (
-            "All batches must have one schema",
-            _difference(batch.schema, plan.schema),
-        )
+        difference = _difference(batch.schema, plan.schema)
         offender = f"the one that starts at row {start} has another than the first: {difference}"
-        raise InputError(rule, offender, "Cast the batches to one schema.", code="columns")
+        rule, remedy = "All batches must have one schema", "Cast the batches to one schema."
+        raise InputError(rule, offender, remedy, code="columns")
     stored = _read_matrix(plan, batch, start)
     values = _widen(plan.model, stored)
     adjusted = _transform(plan.model, values, start) if batch.num_rows else values
