@@ -1,6 +1,7 @@
 """What the log loss is compared with, for goals that weigh classes, against a search."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -99,16 +100,12 @@ def test_one_row_does_not_outweigh_all_others_where_those_are_right():
         assert found.min() == found[7] > -12
 
 
-class Sentinel:
-    """A mixture whose baseline can be told from all others."""
-
-    baseline_log_p = np.full(300, -7.0)
-
-
 def baseline_of(proba, y, **purpose):
+    """The baseline, -7 where it is that of the mixture."""
     evidence = Evidence(read(proba, y, **purpose), FOLDS, 0.01)
-    rules = evidence.rules(proba)
-    return evidence, rules, evidence.baseline_log_p(Sentinel, rules)
+    mixture = SimpleNamespace(proba=proba, baseline_log_p=np.full(300, -7.0))
+    trial = evidence.trial(mixture)
+    return evidence, trial.rules, trial.baseline_log_p
 
 
 @pytest.mark.parametrize(

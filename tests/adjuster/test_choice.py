@@ -1,6 +1,7 @@
 """The rules that decide: each gate at its border, and no row judged by a label of its own fold."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from altnorm import Adjuster
 from altnorm.adjuster import choice
 from altnorm.adjuster.alternating_paths import Setting
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
-from altnorm.adjuster.choice import Evidence, simplest_of_best
+from altnorm.adjuster.choice import Evidence, MixtureTrial, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.adjuster.validation import read_validation
 from altnorm.estimator.reading import read_training
@@ -61,12 +62,12 @@ def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose)
     proba, y = planted(300)
     inside = FOLDS == 2
     fitter, bias = fit_one(read(proba, y, **purpose), "bias")
-    parts = [fitter.untouched(), fitter.temperature(), bias]
+    parts = [bias, fitter.temperature(), fitter.untouched()]
     judged = []
     for labels in (y, np.where(inside, (y + 1) % 4, y)):
         data = read(proba, labels, **purpose)
         told = [replace(part, log_p=score_rows(data, part.proba())) for part in parts]
-        mixture = CrossMixture(data, FOLDS, told[2], Competitors(*told[:2], told[2:], {}))
+        mixture = CrossMixture(CrossFitter(data, FOLDS), told)
         fixed = judged[0][0] if judged else mixture.proba
         evidence = Evidence(data, FOLDS, 0.01)
         kept = mixture.keeping(evidence.before)  # drawn back towards the baseline
@@ -92,19 +93,22 @@ def decided(n_fixed, n_broken, n=1000, significance=0.01):
     return evidence, codes
 
 
+def mixture_of(log_p, proba=None):
+    """A mixture, given by how much log-probabilities of labels rise."""
+    return SimpleNamespace(log_p=log_p, baseline_log_p=np.zeros(len(log_p)), proba=proba)
+
+
 def trial_of(evidence, codes, log_p=0.0, on_changed=0.0):
     """The trial, given by how much log-probabilities rise, everywhere and on changed rows."""
-    n = len(codes)
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=n)
+    noise = np.random.default_rng(0).normal(size=len(codes))
     rise = log_p + 0.3 * (noise - noise.mean())
-    rise = np.where(codes == 1, on_changed + 0.3 * noise, rise)
+    return trial_by(evidence, codes, np.where(codes == 1, on_changed + 0.3 * noise, rise))
 
-    class Mixture:
-        log_p, baseline_log_p = rise, np.zeros(n)
 
-    trial = evidence.compare(codes, (evidence.before, codes))
-    return replace(trial, mixture=Mixture, rules=evidence.rules(evidence.data.proba))
+def trial_by(evidence, codes, rise, proba=None):
+    """The trial, given by how much the log-probability of each row's label rises."""
+    trial = evidence.compare(codes, proba)
+    return MixtureTrial(**vars(trial), mixture=mixture_of(rise), rules=())
 
 
 def one_sided(errors, rows):
@@ -156,14 +160,10 @@ def test_the_log_loss_must_be_lower_on_changed_rows(rise, accepted):
 def test_on_changed_rows_the_log_loss_is_tested_at_five_percent(p, is_held):
     """One-sided."""
     evidence, codes = decided(24, 14)
-    trial = evidence.compare(codes, (evidence.before, codes))
     noise = np.random.default_rng(0).normal(size=len(codes))
 
     def gate(rise):
-        class Mixture:
-            log_p, baseline_log_p = np.where(codes == 1, rise, 1) + noise, np.zeros(len(codes))
-
-        gates = replace(trial, mixture=Mixture).gates
+        gates = trial_by(evidence, codes, np.where(codes == 1, rise, 1) + noise).gates
         return next(gate for gate in gates if gate.name == "changed_rows")
 
     rise = brentq(lambda rise: gate(rise).value - p, 0, 2)
@@ -188,13 +188,7 @@ def test_each_fold_is_decided_by_its_own_rule():
     """The labels of two folds ask for other weights than those of the others."""
     proba, y = planted(300)
     data = read(proba, y, scoring="balanced_accuracy")
-    evidence = Evidence(data, FOLDS, 0.01)
-
-    class Mixture:
-        log_p, baseline_log_p = np.zeros(300), np.zeros(300)
-
-    Mixture.proba = proba
-    trial = evidence.trial(Mixture)
+    trial = Evidence(data, FOLDS, 0.01).trial(mixture_of(np.zeros(300), proba))
     for k in range(5):
         inside = k == FOLDS
         shares = np.bincount(y[~inside], minlength=4) / 240
@@ -206,12 +200,7 @@ def test_a_score_of_probabilities_looks_at_probabilities():
     proba, y = planted(300)
     evidence = Evidence(read(proba, y, scoring="neg_log_loss"), FOLDS, 0.01)
     sharper = proba**1.02 / (proba**1.02).sum(axis=1, keepdims=True)
-
-    class Mixture:
-        log_p, baseline_log_p = np.zeros(300), np.zeros(300)
-
-    Mixture.proba = sharper
-    trial = evidence.trial(Mixture)
+    trial = evidence.trial(mixture_of(np.zeros(300), sharper))
     losses = [log_loss(y, each) for each in (proba, sharper)]
     assert trial.test.gain == pytest.approx(losses[0] - losses[1])
     # There is no worst row: what one more could cost has no bound.
@@ -237,15 +226,10 @@ def test_of_a_score_that_can_only_be_called_the_changed_rows_count_too():
     evidence = Evidence(read(proba, y, scoring=kappa), np.arange(400) % 5, 0.01, clusters=[])
     codes = np.where(np.arange(400) % 10 == 0, y, evidence.before)
     noise = np.random.default_rng(0).normal(size=400)
-    changed = codes != evidence.before
-    trial = evidence.compare(codes, (proba, 0.5 * proba + 0.5 * np.eye(4)[codes]))
+    changed, after = codes != evidence.before, 0.5 * proba + 0.5 * np.eye(4)[codes]
     for on_changed, is_held in ((-0.2, False), (0.4, True)):
-
-        class Mixture:
-            log_p = np.where(changed, on_changed, 0.5) + 0.1 * noise
-            baseline_log_p = np.zeros(400)
-
-        gates = held(replace(trial, mixture=Mixture))
+        rise = np.where(changed, on_changed, 0.5) + 0.1 * noise
+        gates = held(trial_by(evidence, codes, rise, after))
         assert gates["log_loss"]
         assert gates["changed_rows"] == is_held
 
@@ -288,9 +272,8 @@ def test_many_cheap_gains_are_no_evidence_beside_a_rare_loss(cost, adopted):
     proba, y = np.tile([0.55, 0.45], (600, 1)), np.zeros(600, int)
     y[500:] = 1
     evidence = Evidence(read(proba, y, costs=costs), np.arange(600) % 5, 0.01, clusters=[])
-    before = (np.arange(600) < 100) * 1
-    after = np.zeros(600, int)
-    trial = evidence.compare(after, (before, after))
+    evidence.before = (np.arange(600) < 100) * 1
+    trial = evidence.compare(np.zeros(600, int), None)
     assert trial.test.gain == pytest.approx(100 / 600)
     assert trial.accepted == adopted
 
@@ -320,10 +303,9 @@ def test_a_gain_that_goes_where_like_rows_are_kept_together_is_told(
 ):
     """Nothing is applied if most of it goes, and the rest is not proved or rows may be copies."""
 
-    def keep_some(evidence, fitter, chosen, clusters):
+    def keep_some(fitter, trial, clusters):
         is_kept = np.random.default_rng(0).random(n) < kept
-        codes = np.where(is_kept, chosen.trial.codes, evidence.before)
-        return evidence.compare(codes, (evidence.before, codes))
+        return trial.evidence.compare(np.where(is_kept, trial.codes, trial.evidence.before), proba)
 
     proba, y = planted(n)
     monkeypatch.setattr(choice, "_trial_by_clusters", keep_some)
@@ -335,9 +317,9 @@ def test_a_gain_that_goes_where_like_rows_are_kept_together_is_told(
 
 
 def test_a_gain_that_is_unclear_where_like_rows_are_kept_together_is_told(monkeypatch):
-    def blur(evidence, fitter, chosen, clusters):
-        test = chosen.trial.test._replace(gain=0.8 * chosen.trial.test.gain, p_value=0.9)
-        return replace(chosen.trial, rows=0.8 * chosen.trial.rows, test=test)
+    def blur(fitter, trial, clusters):
+        test = trial.test._replace(gain=0.8 * trial.test.gain, p_value=0.9)
+        return replace(trial, rows=0.8 * trial.rows, test=test)
 
     monkeypatch.setattr(choice, "_trial_by_clusters", blur)
     verdict = Adjuster(("bias",)).fit(*planted(600)).verdict_
@@ -382,11 +364,9 @@ def test_bends_on_sums_are_tried_unless_bends_are_far_behind(ahead, tried):
 def test_one_row_speaks_for_the_temperature_beforehand():
     """Labels are twice as likely by the family as by all else: 300 rows beside one."""
     proba, y = planted(300)
-    parts = [
-        candidate(name, np.full(300, np.log(p)))
-        for name, p in (("none", 0.4), ("temperature", 0.4), ("bias", 0.8))
-    ]
-    mixture = CrossMixture(read(proba, y), FOLDS, parts[2], Competitors(*parts[:2], parts[2:], {}))
+    names = {"bias": 0.8, "temperature": 0.4, "none": 0.4}
+    parts = [candidate(name, np.full(300, np.log(p))) for name, p in names.items()]
+    mixture = CrossMixture(CrossFitter(read(proba, y), FOLDS), parts)
     # Where the slopes of 300 log(0.8 - 0.4 w) and log w add up to nothing.
     temperature = 0.8 / (300 * 0.4 + 0.4)
     assert mixture.weights() == pytest.approx([1 - temperature, temperature, 0, 0], abs=1e-5)

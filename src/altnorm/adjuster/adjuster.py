@@ -22,8 +22,8 @@ from altnorm.adjuster.adaptation import KnownBalance, known_balance, reweighted,
 from altnorm.adjuster.alternating_paths import K_MAX
 from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
 from altnorm.adjuster.choice import (
-    Choice,
     Evidence,
+    MixtureTrial,
     candidates_table,
     choose,
     conclude,
@@ -290,11 +290,11 @@ class Adjuster(ProbabilityTransformer):
             evidence = Evidence(data, folds, self.significance)
             fitter = CrossFitter(data, folds, calibrate=self.calibrate, k_max=self.k_max)
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
-            choice = choose(evidence, competitors, calibrate=self.calibrate)
-            cautions, refused = self._examine(evidence, fitter, choice)
+            trial = choose(evidence, fitter, competitors)
+            cautions, refused = self._examine(fitter, trial)
             fitter.release()
-            self._conclude(evidence, competitors, choice, cautions, refused)
-            del evidence, choice, competitors  # some hold rows as large as the data
+            self._conclude(competitors, trial, cautions, refused)
+            del evidence, trial, competitors  # some hold rows as large as the data
             self._remember(data)
         return self
 
@@ -461,10 +461,10 @@ class Adjuster(ProbabilityTransformer):
             fields.record("shift_", Shift)
 
     def _examine(
-        self, evidence: Evidence, fitter: CrossFitter, choice: Choice
+        self, fitter: CrossFitter, trial: MixtureTrial
     ) -> tuple[list[Caution | None], str]:
         """What the evidence cannot see, and why nothing must be adopted; else nothing."""
-        data, cautions = evidence.data, list[Caution | None]()
+        data, cautions = fitter.data, list[Caution | None]()
         if data.groups is None:
             cautions.append(duplicates(data.proba, data.labels))
         if not data.kind.is_multilabel:
@@ -473,25 +473,24 @@ class Adjuster(ProbabilityTransformer):
             if suspicion is not None:
                 return [suspicion], "suspect_input"
             cautions += find_cautions(rows, grouped=data.groups is not None)
-            if choice.trial.accepted:
-                trial = choice.trial
-                before, after = evidence.before, trial.codes
-                cautions.append(data.purpose.price(rows, before, after, choice.mixture.proba))
+            if trial.accepted:
+                before, after = trial.evidence.before, trial.codes
+                cautions.append(data.purpose.price(rows, before, after, trial.mixture.proba))
                 cautions.append(fading_gain(trial.rows) or fading_gain(trial.log_loss_rows))
             cautions.append(unlike_labelled(data.proba, data.unlabelled))
-        likeness = try_likeness(evidence, fitter, choice)
-        return [*cautions, likeness.caution], "near_copies" if likeness.is_copied else ""
+        likeness = try_likeness(fitter, trial)
+        is_copied = likeness is not None and likeness.serious
+        return [*cautions, likeness], "near_copies" if is_copied else ""
 
     def _conclude(
         self,
-        evidence: Evidence,
         competitors: Competitors,
-        choice: Choice,
+        trial: MixtureTrial,
         cautions: list[Caution | None],
         refused: str,
     ) -> None:
         """Keep the results, and fit what is applied on all rows."""
-        trial, suspect = choice.trial, refused == "suspect_input"
+        evidence, suspect = trial.evidence, refused == "suspect_input"
         adopted = trial.accepted and not refused
         applied = adopted or (self.insist and trial.reason != "identical")
         gates = trial.gates
@@ -508,7 +507,7 @@ class Adjuster(ProbabilityTransformer):
         self.verdict_ = verdict.with_cautions([*cautions, too_few_rows(verdict)])
         # What makes decisions suspect concerns probabilities, too: they come from the same rows.
         nothing = (bool(refused) and not self.insist) or not (self.calibrate or applied)
-        outcome = conclude(evidence, competitors, choice, applied=applied, nothing=nothing)
+        outcome = conclude(trial, applied=applied, nothing=nothing)
         self.model_, self.mixture_, self.decision_, self.family_, proba, log_p = outcome
         decided = trial.codes if applied else evidence.before
         if self.target_accuracy is not None:
@@ -516,7 +515,7 @@ class Adjuster(ProbabilityTransformer):
         self._judged = Judged(evidence.data.proba, proba, decided, evidence.data.labels)
         untouched = competitors.untouched.log_p
         self.calibration_ = log_loss_verdict(evidence, log_p, untouched, adopted=not nothing)
-        self.families_ = family_verdicts(evidence, competitors, choice.mixture.candidate)
+        self.families_ = family_verdicts(evidence, competitors, trial.mixture.candidate)
         self.cv_results_ = candidates_table(competitors.all(), evidence.data.weight)
 
     def _promise(self, data: Validation, proba: np.ndarray, decided: np.ndarray) -> None:

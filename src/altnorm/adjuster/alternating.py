@@ -358,9 +358,7 @@ class Search:
             setting = self.best(tried, fold if nested else None).setting
             *_, (_, whole) = self.paths.path(setting)
             proba[self.folds == fold] = to_numpy(whole)[self.folds == fold]
-        codes, score = data.kind.decide(proba), data.purpose.score
-        scored = (data.proba, proba) if score.needs == "proba" else (evidence.before, codes)
-        return evidence.compare(codes, scored)
+        return evidence.compare(data.kind.decide(proba), proba)
 
 
 def _as_published(verdict: Verdict) -> Verdict:

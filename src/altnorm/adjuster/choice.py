@@ -96,20 +96,18 @@ class Evidence:
         uneven = float(((counts - expected) ** 2 / expected).sum()) / max(by_chance, 1)
         return max(0.0, 1 - uneven) * (counts.shape[1] - 1) / (2 * n)
 
-    def trial(self, mixture: CrossMixture) -> Trial:
+    def trial(self, mixture: CrossMixture) -> MixtureTrial:
         """Put the decisions that the purpose makes of a mixture to the test."""
         proba, rules = mixture.proba, self.rules(mixture.proba)
         codes = np.empty_like(self.before)
         for k, rule in enumerate(rules):
             codes[self.folds == k] = rule.codes(proba[self.folds == k])
-        by_proba = self.data.purpose.score.needs == "proba"
-        scored = (self.data.proba, proba) if by_proba else (self.before, codes)
-        trial = self.compare(codes, scored)
-        return replace(trial, mixture=mixture, rules=rules)
+        return MixtureTrial(**vars(self.compare(codes, proba)), mixture=mixture, rules=rules)
 
-    def compare(self, codes: np.ndarray, scored: tuple[np.ndarray, np.ndarray]) -> Trial:
-        """Test decisions, given what the score looks at before and after."""
+    def compare(self, codes: np.ndarray, proba: np.ndarray) -> Trial:
+        """Test decisions, or probabilities where the score looks at these."""
         score, data = self.data.purpose.score, self.data
+        scored = (data.proba, proba) if score.needs == "proba" else (self.before, codes)
         rows = np.zeros(len(codes))
         if not np.array_equal(*scored):
             rows = attribute_gain(score, data.labels, *scored, data.weight, data.blocks())
@@ -135,22 +133,6 @@ class Evidence:
         outside = (self.folds != k for k in range(n_folds))
         return [purpose.fit(proba[o], data.labels[o], data.weight[o]) for o in outside]
 
-    def baseline_log_p(self, mixture: CrossMixture, rules: Sequence[Decision]) -> np.ndarray:
-        """Log-probabilities of labels as if the decisions as they came were right."""
-        data, purpose = self.data, self.data.purpose
-        weighs_classes = not purpose.is_argmax and self.untouched.is_argmax
-        class_weights = [rule.class_weights for rule in rules]
-        if not weighs_classes or any((weights <= 0).any() for weights in class_weights):
-            return mixture.baseline_log_p
-        return as_if_right(
-            to_scores(data, data.proba),
-            data.labels,
-            data.weight,
-            self.folds,
-            class_weights,
-            is_known=purpose.weights_are_known,
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -161,46 +143,18 @@ class Trial:
     rows: np.ndarray  # (n,) what each row adds to the gain
     test: Paired
     scored: tuple[np.ndarray, np.ndarray]  # before and after, as the score needs them
-    mixture: CrossMixture | None = None  # whose decisions they are; without, only the score counts
-    rules: Sequence[Decision] = ()  # that made them of it, for each fold
-
-    @cached_property
-    def baseline_log_p(self) -> np.ndarray:
-        """Log-probabilities of labels as if the decisions as they came were right."""
-        assert self.mixture is not None
-        return self.evidence.baseline_log_p(self.mixture, self.rules)
-
-    @property
-    def log_loss_rows(self) -> np.ndarray:
-        """What each row adds to the gain in log loss."""
-        assert self.mixture is not None
-        return self.evidence.data.weight * (self.mixture.log_p - self.baseline_log_p)
 
     @cached_property
     def gates(self) -> Gates:
         """What must hold, in the order of deciding."""
+        return Gates(self._gates())
+
+    def _gates(self) -> list[Gate]:
         level, test = self.evidence.significance, self.test
-        gates = [
+        return [
             Gate("rise", test.gain > 0, test.gain, 0.0),
             Gate("score", test.one_sided < level, test.one_sided, level, "score"),
         ]
-        # With several labels most of the log loss is that of labels whose decision stays.
-        if self.evidence.data.kind.is_multilabel or self.mixture is None:
-            return Gates(gates)
-        # Rows that stay wrong may gain log loss in classes that the decision is not about.
-        for name, only, limit in (
-            ("log_loss", None, level),
-            ("changed_rows", self._gains_or_loses(), CHANGED_LEVEL),
-        ):
-            test = self.evidence.log_loss_test(self.mixture.log_p, self.baseline_log_p, only)
-            gates.append(Gate(name, test.one_sided < limit, test.one_sided, limit, "log_loss"))
-        return Gates(gates)
-
-    def _gains_or_loses(self) -> np.ndarray:
-        """Which rows gain or lose; those decided otherwise, of a score that tells no rows apart."""
-        gains = self.rows != 0
-        is_told = self.evidence.data.purpose.score.function is None
-        return gains if is_told else gains & (self.codes != self.evidence.before)
 
     @property
     def accepted(self) -> bool:
@@ -255,26 +209,67 @@ class Trial:
         changed, fixed, broken = count_changes(labels[kept], before[kept], self.codes[kept])
         return changed + int((~kept).sum()), fixed, broken
 
+
+@dataclass(frozen=True, eq=False)
+class MixtureTrial(Trial):
+    """Decisions made of a mixture, whose log loss is evidence, too."""
+
+    mixture: CrossMixture
+    rules: Sequence[Decision]  # that made them of it, for each fold
+
+    @cached_property
+    def baseline_log_p(self) -> np.ndarray:
+        """Log-probabilities of labels as if the decisions as they came were right."""
+        data, purpose = self.evidence.data, self.evidence.data.purpose
+        weighs_classes = not purpose.is_argmax and self.evidence.untouched.is_argmax
+        class_weights = [rule.class_weights for rule in self.rules]
+        if not weighs_classes or any((weights <= 0).any() for weights in class_weights):
+            return self.mixture.baseline_log_p
+        return as_if_right(
+            to_scores(data, data.proba),
+            data.labels,
+            data.weight,
+            self.evidence.folds,
+            class_weights,
+            is_known=purpose.weights_are_known,
+        )
+
+    @property
+    def log_loss_rows(self) -> np.ndarray:
+        """What each row adds to the gain in log loss."""
+        return self.evidence.data.weight * (self.mixture.log_p - self.baseline_log_p)
+
+    def _gates(self) -> list[Gate]:
+        gates = super()._gates()
+        # With several labels most of the log loss is that of labels whose decision stays.
+        if self.evidence.data.kind.is_multilabel:
+            return gates
+        # Rows that stay wrong may gain log loss in classes that the decision is not about.
+        for name, only, level in (
+            ("log_loss", None, self.evidence.significance),
+            ("changed_rows", self._gains_or_loses(), CHANGED_LEVEL),
+        ):
+            test = self.evidence.log_loss_test(self.mixture.log_p, self.baseline_log_p, only)
+            gates.append(Gate(name, test.one_sided < level, test.one_sided, level, "log_loss"))
+        return gates
+
+    def _gains_or_loses(self) -> np.ndarray:
+        """Which rows gain or lose; those decided otherwise, of a score that tells no rows apart."""
+        gains = self.rows != 0
+        is_told = self.evidence.data.purpose.score.function is None
+        return gains if is_told else gains & (self.codes != self.evidence.before)
+
     def decision(self) -> Decision:
         """Fit the rule to all cross-fitted rows."""
-        assert self.mixture is not None
         data = self.evidence.data
         return data.purpose.fit(self.mixture.proba, data.labels, data.weight)
 
 
-class Choice(NamedTuple):
-    """The probabilities, and the trial of the decisions."""
-
-    mixture: CrossMixture
-    trial: Trial
-
-
-def choose(evidence: Evidence, competitors: Competitors, *, calibrate: bool) -> Choice:
+def choose(evidence: Evidence, fitter: CrossFitter, competitors: Competitors) -> MixtureTrial:
     """Choose probabilities, then put decisions to the test."""
-    data, folds = evidence.data, evidence.folds
-    best = simplest_of_best(competitors, data.weight)
-    mixture = CrossMixture(data, folds, best, competitors, calibrate=calibrate)
-    return Choice(mixture, evidence.trial(mixture))
+    best = simplest_of_best(competitors, evidence.data.weight)
+    parts = best, competitors.temperature, competitors.untouched
+    return evidence.trial(CrossMixture(fitter, parts))
 
 
 def simplest_of_best(competitors: Competitors, weight: np.ndarray) -> Candidate:
@@ -300,45 +295,33 @@ class Outcome(NamedTuple):
     log_p: np.ndarray  # (n,) of each row's label
 
 
-def conclude(
-    evidence: Evidence,
-    competitors: Competitors,
-    choice: Choice,
-    *,
-    applied: bool,
-    nothing: bool,
-) -> Outcome:
+def conclude(trial: MixtureTrial, *, applied: bool, nothing: bool) -> Outcome:
     """Fit what is applied: decisions and probabilities, probabilities alone, or nothing."""
-    data, mixture, untouched = evidence.data, choice.mixture, competitors.untouched
+    evidence, data, mixture = trial.evidence, trial.evidence.data, trial.mixture
     if nothing:
+        untouched = mixture.untouched
         fitted = untouched.fit().model, no_mixture(data.kind.is_multilabel)
         return Outcome(*fitted, evidence.untouched, None, untouched.proba(), untouched.log_p)
-    decision = choice.trial.decision() if applied else evidence.untouched
+    decision = trial.decision() if applied else evidence.untouched
     keeps = not applied and data.purpose.is_argmax
     fitted = mixture.fit(keeps=keeps)  # first, while there are fewer rows in memory
-    if not keeps:
-        return Outcome(*fitted, decision, mixture.candidate.family, mixture.proba, mixture.log_p)
-    proba = mixture.keeping(evidence.before)
-    log_p = score_rows(data, proba)
+    proba, log_p = mixture.proba, mixture.log_p
+    if keeps:
+        proba = mixture.keeping(evidence.before)
+        log_p = score_rows(data, proba)
     return Outcome(*fitted, decision, mixture.candidate.family, proba, log_p)
 
 
-class Likeness(NamedTuple):
-    """What becomes of a choice when like rows are kept together."""
-
-    caution: Caution | None = None
-    is_copied: bool = False  # nothing should be learnt from such rows, unless groups are passed
-
-
-def try_likeness(evidence: Evidence, fitter: CrossFitter, choice: Choice) -> Likeness:
+def try_likeness(fitter: CrossFitter, trial: MixtureTrial) -> Caution | None:
     """Look for copies, and say whether the gain is still there when like rows are kept together.
 
-    Clusters of like rows are small beside classes, so that leaving them out hides none.
+    Clusters of like rows are small beside classes, so that leaving them out hides none. From rows
+    of which it is serious nothing should be learnt, unless groups are passed.
     """
-    data, trial, n_folds = evidence.data, choice.trial, int(evidence.folds.max()) + 1
+    data, n_folds = fitter.data, int(fitter.folds.max()) + 1
     n_rows, n_classes = data.proba.shape
     if data.groups is not None or n_rows < CLUSTER_ROWS * n_folds:
-        return Likeness()
+        return None
     rows = like_rows(fitter.rows, odds=data.kind.is_multilabel)
     n_blocks = 0 if data.kind.is_multilabel else repeats_in_blocks(rows, data.classes)
     wrong = (data.kind.decide(data.proba) != data.labels).reshape(n_rows, -1).any(axis=1)
@@ -350,16 +333,16 @@ def try_likeness(evidence: Evidence, fitter: CrossFitter, choice: Choice) -> Lik
             f"The rows look like about {n_copies} noisy copies of each of a few cases{order}. Pass "
             "groups that say which rows belong together."
         )
-        return Likeness(Caution("likeness", text, float(n_copies), serious=True), is_copied=True)
+        return Caution("likeness", text, float(n_copies), serious=True)
     if not trial.accepted:
-        return Likeness()
+        return None
     size = n_rows / (CLASS_PARTS * n_classes)
     clusters = like_clusters(rows, n_folds, int(np.clip(size, CLUSTER_ROWS, MOST_CLUSTER_ROWS)))
     del rows  # as large as the data
-    again = _trial_by_clusters(evidence, fitter, choice, clusters)
+    again = _trial_by_clusters(fitter, trial, clusters)
     is_lost = again.test.gain < LOST * trial.test.gain and again.against(trial).errors < -CLEAR
     if again.test.errors >= ONE_ERROR and not is_lost:
-        return Likeness()
+        return None
     text = (
         f"{'Most of the gain is gone' if is_lost else 'The gain is not there'} when like rows are "
         "kept together in the cross-validation: it may rest on rows that resemble each other. Pass "
@@ -368,19 +351,16 @@ def try_likeness(evidence: Evidence, fitter: CrossFitter, choice: Choice) -> Lik
     # Larger clusters leave out whole classes, and a gain may go for that reason.
     is_unproved = size >= CLUSTER_ROWS and not again.accepted
     is_copied = is_lost and (copies.may_be or is_unproved)
-    return Likeness(Caution("likeness", text, again.test.gain, serious=is_copied), is_copied)
+    return Caution("likeness", text, again.test.gain, serious=is_copied)
 
 
-def _trial_by_clusters(
-    evidence: Evidence, fitter: CrossFitter, choice: Choice, clusters: np.ndarray
-) -> Trial:
+def _trial_by_clusters(fitter: CrossFitter, trial: MixtureTrial, clusters: np.ndarray) -> Trial:
     """Put the choice to the test again, on folds that hold whole clusters."""
-    folds = deal_clusters(clusters, int(evidence.folds.max()) + 1)
+    folds = deal_clusters(clusters, int(fitter.folds.max()) + 1)
     again = fitter.on(folds)
-    competitors = Competitors(again.untouched(), again.temperature(), [], {})
-    candidate, calibrate = again.again(choice.mixture.candidate), choice.mixture.calibrate
-    mixture = CrossMixture(evidence.data, folds, candidate, competitors, calibrate=calibrate)
-    return Evidence(evidence.data, folds, evidence.significance, [clusters]).trial(mixture)
+    parts = again.again(trial.mixture.candidate), again.temperature(), again.untouched()
+    evidence = Evidence(fitter.data, folds, trial.evidence.significance, [clusters])
+    return evidence.trial(CrossMixture(again, parts))
 
 
 def log_loss_verdict(

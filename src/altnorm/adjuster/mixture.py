@@ -22,8 +22,7 @@ import numpy as np
 from altnorm._base.arrays import Array, array_namespace, block_slices
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm.adjuster.candidates import Candidate, Competitors
-from altnorm.adjuster.validation import Validation
+from altnorm.adjuster.candidates import Candidate, CrossFitter
 from altnorm.estimator.base import ProbabilityTransformer
 from altnorm.estimator.correction import Engine, Untouched
 from altnorm.families.labelwise import OddsTempering
@@ -267,27 +266,20 @@ def draw_back(p: Array, target: Array, decides: Array, columns: Array) -> Array:
 class CrossMixture:
     """A mixture whose weights are fitted outside each fold, so that rows can be judged by it.
 
-    Without calibration nothing is mixed: the correction stands alone, or the row as it came.
+    Of a correction, the temperature and the rows as they came. Without calibration nothing is
+    mixed: the correction stands alone, or the row as it came.
     """
 
     def __init__(
-        self,
-        data: Validation,
-        folds: np.ndarray,
-        correction: Candidate,
-        competitors: Competitors,
-        *,
-        calibrate: bool = True,
+        self, fitter: CrossFitter, candidates: tuple[Candidate, Candidate, Candidate]
     ) -> None:
-        self.data, self.folds, self.calibrate = data, folds, calibrate
-        self.candidate = correction
-        self.temperature, self.untouched = competitors.temperature, competitors.untouched
-        parts = (self.candidate, self.temperature, self.untouched)
-        uniform = np.full((len(folds), 1), 1 / self._n_outcomes)
-        label_p = [self._label_p(part) for part in parts]
+        self.data, self.folds, self.calibrate = fitter.data, fitter.folds, fitter.calibrate
+        self.candidate, self.temperature, self.untouched = self.candidates = candidates
+        uniform = np.full((len(self.folds), 1), 1 / self._n_outcomes)
+        label_p = [self._label_p(part) for part in candidates]
         # (4, n, 1), or with several labels (4, n, m): what each part gives each label.
         self._parts = np.stack(np.broadcast_arrays(*label_p, uniform))
-        outside = [folds != k for k in range(int(folds.max()) + 1)]
+        outside = [self.folds != k for k in range(int(self.folds.max()) + 1)]
         self._by_fold = np.stack([self.weights(rows) for rows in outside])
         self._baseline_by_fold = np.stack([self.baseline_weights(rows) for rows in outside])
 
@@ -343,7 +335,7 @@ class CrossMixture:
         uniform = self._by_fold[self.folds, 3:] / self._n_outcomes
         mixed = np.repeat(uniform, self.data.proba.shape[1], axis=1)
         # One part after another, and in blocks: each is as large as the data.
-        for k, part in enumerate((self.candidate, self.temperature, self.untouched)):
+        for k, part in enumerate(self.candidates):
             proba = part.proba()
             for rows in block_slices(len(mixed), 16 * mixed.shape[1], mixed, cached=True):
                 mixed[rows] += self._by_fold[self.folds[rows], k : k + 1] * proba[rows]
