@@ -16,8 +16,6 @@ from altnorm.adjuster.alternating_paths import Setting
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
 from altnorm.adjuster.choice import Evidence, MixtureTrial, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
-from altnorm.adjuster.validation import read_validation
-from altnorm.estimator.reading import read_training
 from altnorm.evidence.likeness import Copies
 from altnorm.evidence.paired import paired_test
 from altnorm.families import LabelwiseScaling
@@ -38,7 +36,7 @@ def fit_one(data, family):
     if family == "alternating":
         return fitter, fitter.at_setting(Setting(2.0, 2, 0.25, "all", 0.1))
     facets = {"facets": False} if family == "curves" else {}
-    return fitter, fitter._of_family(family, strength=4.0, **facets)
+    return fitter, fitter.of_family(family, strength=4.0, **facets)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +64,7 @@ def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose)
     judged = []
     for labels in (y, np.where(inside, (y + 1) % 4, y)):
         data = read(proba, labels, **purpose)
-        told = [replace(part, log_p=score_rows(data, part.proba())) for part in parts]
+        told = [replace(part, log_p=score_rows(labels, part.proba())) for part in parts]
         mixture = CrossMixture(CrossFitter(data, FOLDS), told)
         fixed = judged[0][0] if judged else mixture.proba
         evidence = Evidence(data, FOLDS, 0.01)
@@ -174,11 +172,7 @@ def test_weights_of_rows_count_in_the_log_loss():
     """Rows that count nine times as much lose: so does the mean."""
     proba, y = planted(200)
     weight = np.where(np.arange(200) % 4 == 0, 9.0, 1.0)
-    adjuster = Adjuster()
-    training = read_training(adjuster, proba, y, weight, None, gaps=True)
-    adjuster.classes_ = training.classes
-    data = read_validation(adjuster, training, None)
-    evidence = Evidence(data, np.arange(200) % 5, 0.01, clusters=[])
+    evidence = Evidence(read(proba, y, weight), np.arange(200) % 5, 0.01, clusters=[])
     log_p = np.where(weight > 1, -1.0, 1.0)
     test = evidence.log_loss_test(log_p, np.zeros(200))
     assert test.gain == pytest.approx(np.average(log_p, weights=weight))
@@ -204,7 +198,7 @@ def test_a_score_of_probabilities_looks_at_probabilities():
     losses = [log_loss(y, each) for each in (proba, sharper)]
     assert trial.test.gain == pytest.approx(losses[0] - losses[1])
     # There is no worst row: what one more could cost has no bound.
-    rows = score_rows(evidence.data, sharper) - score_rows(evidence.data, proba)
+    rows = score_rows(y, sharper) - score_rows(y, proba)
     plain = paired_test(rows / 300, np.ones(300), evidence.clusters)
     assert trial.test == pytest.approx(plain)
 

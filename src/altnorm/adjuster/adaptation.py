@@ -13,9 +13,12 @@ from altnorm._base.arrays import Array, block_slices, take_rows, to_numpy, wide
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
+from altnorm._base.validation import check_choice
 from altnorm._base.words import p_words
 from altnorm.adjuster.validation import Validation
 from altnorm.balance import Sample, Shift, look_for_shift, spread_rows
+from altnorm.estimator.drift import count_usage
+from altnorm.estimator.reading import read_on_host
 from altnorm.families.base import positive
 
 MOST_NUMBERS = 2**18  # most numbers of validation predictions that a fitted model keeps for `adapt`
@@ -56,7 +59,36 @@ class KnownBalance:
         return look_for_shift(known, self.codes, new, self.shares)
 
 
-def reweighted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
+def adapt(adjuster: Any, proba: Any, assume: str | None, *, insist: bool) -> Any:
+    """Return a copy of a fitted adjuster, and in `shift_` what new predictions say; see there."""
+    balance = _known_balance(adjuster)
+    check_choice(assume, "assume", ("label_shift", None))
+    rows = read_on_host(adjuster, proba).proba
+    shift = balance.look(rows, adjuster.adjusted)
+    adapted = _reweighted(adjuster, np.array(shift.before), np.array(shift.after))
+    changed = adjuster.predict(proba) != adapted.predict(proba)
+    if assume is None:
+        adapted = copy(adjuster)
+    elif shift.shift_rejected and not insist:
+        raise InputError(
+            "assume='label_shift' needs new predictions that another class balance explains",
+            f"something else has changed ({p_words(shift.p_value)}, {shift.n_rows:,} rows)",
+            "Label some rows on which both models differ, or pass insist=True to adapt anyway.",
+            value=shift.p_value,
+            code="shift_rejected",
+        )
+    else:
+        adapted.usage_ = count_usage(adjuster, rows)
+    adapted.shift_ = replace(
+        shift,
+        n_changed=int(changed.sum()),
+        adapted=assume is not None,
+        names=tuple(str(name) for name in adjuster.classes_),
+    )
+    return adapted
+
+
+def _reweighted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
     """Return a copy whose classes are more or less probable by the ratio of two balances."""
     changed, decision = copy(adjuster), replace(adjuster.decision_, on_input=False)
     changed.mixture_ = replace(adjuster.mixture_, keeps=False, log_ratio=np.log(after / before))
@@ -84,7 +116,7 @@ def _representative(codes: np.ndarray, weight: np.ndarray, most: int) -> np.ndar
     return np.concatenate(parts)
 
 
-def known_balance(adjuster: Any) -> KnownBalance:
+def _known_balance(adjuster: Any) -> KnownBalance:
     """Return what an adjuster has kept; raise unless it can be adapted."""
     known: KnownBalance | None = adjuster.balance_
     if known is None:
@@ -103,14 +135,3 @@ def known_balance(adjuster: Any) -> KnownBalance:
             code="adapted_twice",
         )
     return known
-
-
-def shift_rejected(shift: Shift) -> InputError:
-    """Return the error that tells why nothing was adapted."""
-    return InputError(
-        "assume='label_shift' needs new predictions that another class balance explains",
-        f"something else has changed ({p_words(shift.p_value)}, {shift.n_rows:,} rows)",
-        "Label some rows on which both models differ, or pass insist=True to adapt anyway.",
-        value=shift.p_value,
-        code="shift_rejected",
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from copy import copy
 from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple, Self, overload
@@ -16,9 +15,9 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.symbols import CHOSEN_BY_FIT, names_symbols
-from altnorm._base.validation import check_choice, check_integer, check_level
+from altnorm._base.validation import check_integer, check_level
 from altnorm._base.words import html_card, model_words
-from altnorm.adjuster.adaptation import KnownBalance, known_balance, reweighted, shift_rejected
+from altnorm.adjuster.adaptation import KnownBalance, adapt
 from altnorm.adjuster.alternating_paths import K_MAX
 from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
 from altnorm.adjuster.choice import (
@@ -38,9 +37,9 @@ from altnorm.decisions.decision import Decision
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Rule, Stage
-from altnorm.estimator.drift import Drift, count_usage
+from altnorm.estimator.drift import Drift
 from altnorm.estimator.normalizer import AlternatingNormalizer
-from altnorm.estimator.reading import read_input, read_on_host, read_training, require_labels
+from altnorm.estimator.reading import read_input
 from altnorm.evidence.cautions import (
     duplicates,
     fading_gain,
@@ -281,9 +280,7 @@ class Adjuster(ProbabilityTransformer):
             The fitted estimator.
         """
         self._check_params()
-        require_labels(self, y)
-        read = read_training(self, proba, y, sample_weight, classes, gaps=True)
-        data = read_validation(self, read, groups)
+        data, read = read_validation(self, proba, y, sample_weight, groups, classes)
         self._keep(read)
         with one_thread():
             folds = assign_folds(data.classes, self.cv, data.groups, data.proba)
@@ -358,24 +355,7 @@ class Adjuster(ProbabilityTransformer):
         altnorm.ask : Which rows to label so that they decide whether the copy is better.
         """
         check_is_fitted(self)
-        balance = known_balance(self)
-        check_choice(assume, "assume", ("label_shift", None))
-        rows = read_on_host(self, proba).proba
-        shift = balance.look(rows, self.adjusted)
-        adapted = reweighted(self, np.array(shift.before), np.array(shift.after))
-        changed = self.predict(proba) != adapted.predict(proba)
-        if assume is None:
-            adapted = copy(self)
-        elif shift.shift_rejected and not insist:
-            raise shift_rejected(shift)
-        else:
-            adapted.usage_ = count_usage(self, rows)
-        adapted.shift_ = replace(
-            shift,
-            n_changed=int(changed.sum()),
-            adapted=assume is not None,
-            names=tuple(str(name) for name in self.classes_),
-        )
+        adapted: Self = adapt(self, proba, assume, insist=insist)
         return adapted
 
     @property
@@ -516,7 +496,7 @@ class Adjuster(ProbabilityTransformer):
         untouched = competitors.untouched.log_p
         self.calibration_ = log_loss_verdict(evidence, log_p, untouched, adopted=not nothing)
         self.families_ = family_verdicts(evidence, competitors, trial.mixture.candidate)
-        self.cv_results_ = candidates_table(competitors.all(), evidence.data.weight)
+        self.cv_results_ = candidates_table(competitors, evidence.data.weight)
 
     def _promise(self, data: Validation, proba: np.ndarray, decided: np.ndarray) -> None:
         """Choose which rows to decide, by cross-fitted probabilities of what is decided."""

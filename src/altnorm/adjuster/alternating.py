@@ -31,7 +31,6 @@ from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Stage
 from altnorm.estimator.normalizer import AlternatingNormalizer
-from altnorm.estimator.reading import read_training, require_labels
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.gates import Gates
 from altnorm.evidence.verdict import Caution, Verdict
@@ -210,9 +209,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
     ) -> Self:
         """Compare the settings, and weigh the evidence; takes what :meth:`Adjuster.fit` takes."""
         self._check_params()
-        require_labels(self, y)
-        read = read_training(self, proba, y, sample_weight, classes, gaps=True)
-        data = read_validation(self, read, groups)
+        data, read = read_validation(self, proba, y, sample_weight, groups, classes)
         self._keep(read)
         with one_thread():
             published = self.tuning == "as-published"

@@ -13,9 +13,8 @@ that says nothing for other decisions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -28,7 +27,7 @@ from altnorm.families.likelihood import (
     Likelihood,
     label_log_p,
 )
-from altnorm.families.scores import Tempering, fit_tempering
+from altnorm.families.scores import fit_tempering
 
 
 def as_if_right(
@@ -48,21 +47,9 @@ def as_if_right(
     out = np.empty(len(log_p))
     for k, weights in enumerate(class_weights):
         inside = folds == k
-        fit = _fit(log_p[~inside], labels[~inside], weight[~inside], weights, is_known)
-        out[inside] = label_log_p(fit.scores, log_p[inside], labels[inside])
+        scores = _fit(log_p[~inside], labels[~inside], weight[~inside], weights, is_known)
+        out[inside] = label_log_p(scores, log_p[inside], labels[inside])
     return out
-
-
-class _Tilted(NamedTuple):
-    """Rows at a temperature, less what the goal gives each class."""
-
-    tempering: Tempering
-    slope: float
-    tilt: np.ndarray  # (m,)
-
-    def scores(self, log_p: Array) -> Array:
-        """Scores of rows of log-probabilities; their softmax is the prediction."""
-        return self.slope * self.tempering.logs(log_p) + self.tilt
 
 
 def _fit(
@@ -71,9 +58,10 @@ def _fit(
     weight: np.ndarray,
     class_weights: np.ndarray,
     is_known: bool,
-) -> _Tilted:
+) -> Callable[[Array], Array]:
     """Fit the slope and, unless it is known, how much of the class weights there is.
 
+    What is returned gives scores of rows of log-probabilities; their softmax is the prediction.
     Before labels speak, the slope is that of the temperature alone: where all predictions are
     right, it would be infinite otherwise, and one row would outweigh all others.
     """
@@ -85,7 +73,8 @@ def _fit(
     shares = (1.0, 1.0) if is_known else (0.0, most)
     bounds = (tuple(np.log(SLOPES)), shares)
     found = minimize(partial(_loss, loss, tilt), (0.0, 1.0), jac=True, bounds=bounds)
-    return _Tilted(tempering, float(np.exp(found.x[0])), found.x[1] * tilt)
+    slope, tilt = float(np.exp(found.x[0])), found.x[1] * tilt
+    return lambda rows: slope * tempering.logs(rows) + tilt
 
 
 def _loss(loss: Likelihood, tilt: np.ndarray, at: np.ndarray) -> tuple[float, np.ndarray]:

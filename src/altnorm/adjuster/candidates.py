@@ -96,10 +96,6 @@ class Competitors(NamedTuple):
     others: list[Candidate]
     skipped: dict[str, str]
 
-    def all(self) -> list[Candidate]:
-        """Every candidate, the simplest first."""
-        return [self.untouched, self.temperature, *self.others]
-
 
 class CrossFitter:
     """Cross-fits candidates on one assignment of rows to folds."""
@@ -123,14 +119,11 @@ class CrossFitter:
         """Cross-fit the best setting of each family."""
         reasons = {name: self.obstacle(name) for name in families}
         competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
-        tasks = [
-            self.alternating if name == "alternating" else partial(self._of_family, name)
-            for name in competing
-        ]
-        made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
+        tasks = (delayed(self._best_of)(name) for name in competing)
+        made = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
         others = [candidate for candidate in made if candidate is not None]
         if "curves" in competing and self._may_gain_by_facets(others):
-            others.append(self._of_family("curves", facets=True))
+            others.append(self.of_family("curves", facets=True))
         simplest_first = ("bias", "matrix", "curves", "alternating")
         others.sort(key=lambda each: simplest_first.index(each.family))
         skipped = {name: reason for name, reason in reasons.items() if reason}
@@ -147,9 +140,9 @@ class CrossFitter:
         """Cross-fit the setting of a candidate that comes from other folds."""
         if candidate.family == "alternating":
             return self.at_setting(Setting(**candidate.params))
-        if candidate.family in ("temperature", "none"):
-            return self.temperature() if candidate.family == "temperature" else self.untouched()
-        return self._of_family(candidate.family, **candidate.params)
+        if candidate.family == "temperature":
+            return self.temperature()
+        return self.of_family(candidate.family, **candidate.params)
 
     def obstacle(self, family: str) -> str:
         """Why a family is not worth trying on these data; empty if it is."""
@@ -173,7 +166,7 @@ class CrossFitter:
     def untouched(self) -> Candidate:
         """Return the predictions as they came."""
         proba = self.data.proba
-        log_p = self._clip(score_rows(self.data, proba))
+        log_p = self._clip(score_rows(self.data.labels, proba))
         return Candidate("none", {}, log_p, lambda: proba, lambda: Fitted(self._identity(), None))
 
     def _identity(self) -> Identity:
@@ -183,8 +176,10 @@ class CrossFitter:
         """Return one temperature for all."""
         return self._tempered("temperature", lambda: self.rows, self._identity)
 
-    def alternating(self) -> Candidate | None:
-        """Return the best setting of the menu of alternating normalization, and a temperature."""
+    def _best_of(self, family: str) -> Candidate | None:
+        """Return the best setting of a family; None where none can be tried."""
+        if family != "alternating":
+            return self.of_family(family)
         best = self._best_setting()
         candidate = None if best is None else self.at_setting(best)
         self.__dict__.pop("_paths", None)  # as large as the data, and seldom needed again
@@ -208,13 +203,13 @@ class CrossFitter:
         return best
 
     def _loss_after_temperature(self, proba: Array, rows: np.ndarray) -> float:
-        scores, labels = to_scores(self.data, proba), self.data.labels[rows]
-        weight = self.data.weight[rows]
-        if not self.calibrate:
-            log_p = np.asarray(NEG_LOG_LOSS.per_row(labels, to_numpy(proba)))  # type: ignore[misc]
-            return -float(weight @ self._clip(log_p))
-        fit = self.temper(scores, labels, weight, rough=True)
-        log_p = fit.label_log_p(scores, labels) / self._labels_per_row
+        labels, weight = self.data.labels[rows], self.data.weight[rows]
+        if self.calibrate:
+            scores = to_scores(self.data, proba)
+            fit = self.temper(scores, labels, weight, rough=True)
+            log_p = fit.label_log_p(scores, labels) / self._labels_per_row
+        else:
+            log_p = score_rows(labels, to_numpy(proba))
         return -float(weight @ self._clip(log_p))
 
     def at_setting(self, setting: Setting) -> Candidate:
@@ -232,7 +227,7 @@ class CrossFitter:
                 "alternating", lambda: to_scores(self.data, proba()), make, **params
             )
         whole = to_numpy(proba())
-        log_p = self._clip(score_rows(self.data, whole))
+        log_p = self._clip(score_rows(self.data.labels, whole))
         return Candidate("alternating", params, log_p, lambda: whole, lambda: Fitted(make(), None))
 
     @property
@@ -267,10 +262,10 @@ class CrossFitter:
         (bent,) = (each for each in others if each.family == "curves")
         return not is_behind(bent.log_p, leader.log_p, weight, n_errors=FAR_BEHIND)
 
-    def _of_family(
+    def of_family(
         self, name: str, *, strength: float | None = None, facets: bool = False
     ) -> Candidate:
-        """Cross-fit a family, at the strength of least log loss if none is given."""
+        """Cross-fit a family with penalties, at the strength of least log loss if none is given."""
         path, strengths, make = self._family(name, facets)
         params = {"facets": facets} if name == "curves" else {}
         data = self.data
@@ -340,6 +335,6 @@ def to_scores(data: Validation, proba: Array) -> Array:
         return np.asarray(logit(wide)) if data.kind.is_multilabel else xp.log(wide)
 
 
-def score_rows(data: Validation, proba: np.ndarray) -> np.ndarray:
+def score_rows(labels: np.ndarray, proba: np.ndarray) -> np.ndarray:
     """Log-probability of each row's label; of several labels per row their mean."""
-    return NEG_LOG_LOSS.per_row(data.labels, proba)  # type: ignore[misc]
+    return NEG_LOG_LOSS.per_row(labels, proba)  # type: ignore[misc]

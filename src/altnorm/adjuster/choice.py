@@ -180,13 +180,19 @@ class Trial:
         """The evidence, in the user's units."""
         data, score = self.evidence.data, self.evidence.data.purpose.score
         before, after = (score(data.labels, pred, data.weight) for pred in self.scored)
+        left = (self.codes == data.proba.shape[1]) & (not data.kind.is_multilabel)
+        decided = (each[~left] for each in (data.labels, self.evidence.before, self.codes))
+        n_changed, n_fixed, n_broken = count_changes(*decided)
         return Verdict(
             score.name,
             before,
             after,
             *self.test,
             len(data.proba),
-            *self._counts(),
+            # A row that is left to a person is neither fixed nor broken.
+            n_changed=n_changed + int(left.sum()),
+            n_fixed=n_fixed,
+            n_broken=n_broken,
             adopted=self.accepted,
             reason=self.reason,
             significance=self.evidence.significance,
@@ -194,20 +200,9 @@ class Trial:
             multilabel=data.kind.is_multilabel,
             is_decision=True,
             evidence=self.gates.route if self.accepted else "",
-            n_left=int(self._left().sum()),
+            n_left=int(left.sum()),
             gates=self.gates,
         )
-
-    def _left(self) -> np.ndarray:
-        """Which rows are left to a person."""
-        one_class = not self.evidence.data.kind.is_multilabel
-        return (self.codes == self.evidence.data.proba.shape[1]) & one_class
-
-    def _counts(self) -> tuple[int, int, int]:
-        """Decisions changed, fixed and broken; a row that is left to a person is neither."""
-        kept, labels, before = ~self._left(), self.evidence.data.labels, self.evidence.before
-        changed, fixed, broken = count_changes(labels[kept], before[kept], self.codes[kept])
-        return changed + int((~kept).sum()), fixed, broken
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +303,7 @@ def conclude(trial: MixtureTrial, *, applied: bool, nothing: bool) -> Outcome:
     proba, log_p = mixture.proba, mixture.log_p
     if keeps:
         proba = mixture.keeping(evidence.before)
-        log_p = score_rows(data, proba)
+        log_p = score_rows(data.labels, proba)
     return Outcome(*fitted, decision, mixture.candidate.family, proba, log_p)
 
 
@@ -404,8 +399,9 @@ def family_verdicts(
     return verdicts
 
 
-def candidates_table(candidates: list[Candidate], weight: np.ndarray) -> dict[str, np.ndarray]:
+def candidates_table(competitors: Competitors, weight: np.ndarray) -> dict[str, np.ndarray]:
     """The candidates as a table, one entry each; what a family lacks is NaN or empty."""
+    candidates = [competitors.untouched, competitors.temperature, *competitors.others]
     names = dict.fromkeys(name for candidate in candidates for name in candidate.params)
     table = {"family": np.array([candidate.family for candidate in candidates])}
     for name in names:

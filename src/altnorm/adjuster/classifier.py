@@ -140,7 +140,13 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 self.estimator, X, y, cv=splits, method="predict_proba", params=fit_params
             )
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
-        self._copy_fitted(X)
+        self.classes_ = self.estimator_.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        # Classifiers outside scikit-learn need not count their features.
+        if not hasattr(self, "n_features_in_"):
+            self.n_features_in_ = _num_features(X)
         self.adjuster_ = adjuster.fit(proba, y, classes=self.classes_, **adjuster_params)
         return self
 
@@ -151,18 +157,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return verdict
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the adjusted class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Adjusted class probabilities.
-        """
+        """Return the adjusted class probabilities, (n_samples, n_classes)."""
         check_is_fitted(self)
         return np.asarray(self.adjuster_.transform(_predict_proba(self.estimator_, X)))
 
@@ -258,16 +253,6 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 code="parameter",
             )
         return tuple(parts)
-
-    def _copy_fitted(self, X: Any) -> None:
-        """Take over what the fitted classifier knows of its input and its classes."""
-        self.classes_ = self.estimator_.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-        # Classifiers outside scikit-learn need not count their features.
-        if not hasattr(self, "n_features_in_"):
-            self.n_features_in_ = _num_features(X)
 
 
 def _predict_proba(estimator: Any, X: Any) -> np.ndarray:

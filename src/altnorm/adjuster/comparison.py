@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from altnorm import families
 from altnorm._base.errors import InputError
 from altnorm._base.words import (
     DO_NOTHING,
@@ -25,13 +26,6 @@ from altnorm.estimator.kinds import kind_of, kind_of_labels
 from altnorm.evidence.promise import coverage_of
 from altnorm.evidence.scores import NEG_LOG_LOSS, resolve_scoring
 from altnorm.evidence.verdict import SIGNIFICANCE, Verdict, compare_predictions
-from altnorm.families import (
-    BatchCalibration,
-    BiasCorrectedTemperature,
-    Identity,
-    LabelThresholds,
-    TemperatureScaling,
-)
 
 ALTERNATING = FAMILY_NAMES["alternating"]
 
@@ -173,17 +167,17 @@ def default_methods(multilabel: bool = False) -> dict[str, Any]:
     """Return the methods that :func:`compare` tries, by name."""
     if multilabel:
         return {
-            DO_NOTHING: Identity(multilabel="pairs"),
-            "label thresholds": LabelThresholds(),
+            DO_NOTHING: families.Identity(multilabel="pairs"),
+            "label thresholds": families.LabelThresholds(),
             f"{ALTERNATING}, pairs": AlternatingNormalizerCV(multilabel="pairs"),
             f"{ALTERNATING}, labelwise": AlternatingNormalizerCV(multilabel="labelwise"),
             OURS: Adjuster(multilabel="labelwise"),
         }
     return {
-        DO_NOTHING: Identity(),
-        "temperature scaling": TemperatureScaling(),
-        "BCTS": BiasCorrectedTemperature(),
-        "batch calibration": BatchCalibration(),
+        DO_NOTHING: families.Identity(),
+        "temperature scaling": families.TemperatureScaling(),
+        "BCTS": families.BiasCorrectedTemperature(),
+        "batch calibration": families.BatchCalibration(),
         ALTERNATING: AlternatingNormalizerCV(),
         OURS: Adjuster(),
     }
@@ -252,7 +246,7 @@ def compare(
             code="parameter",
         )
     # Reads probabilities as every method does, so that "before" is what they start from.
-    identity = Identity(multilabel=kind_of_labels(multilabel).multilabel)
+    identity = families.Identity(multilabel=kind_of_labels(multilabel).multilabel)
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
     kind = kind_of(identity)
     truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import os
 
+from altnorm import families
 from altnorm._base.persistence import read_model
 from altnorm.adjuster.adjuster import Adjuster
 from altnorm.adjuster.alternating import AlternatingNormalizerCV
 from altnorm.estimator.normalizer import AlternatingNormalizer
-from altnorm.families import (
-    BatchCalibration,
-    BiasCorrectedTemperature,
-    CurveScaling,
-    Identity,
-    LabelThresholds,
-    LabelwiseScaling,
-    MatrixScaling,
-    TemperatureScaling,
-)
 
 Model = (
     Adjuster
     | AlternatingNormalizerCV
     | AlternatingNormalizer
-    | BatchCalibration
-    | BiasCorrectedTemperature
-    | CurveScaling
-    | Identity
-    | LabelThresholds
-    | LabelwiseScaling
-    | MatrixScaling
-    | TemperatureScaling
+    | families.BatchCalibration
+    | families.BiasCorrectedTemperature
+    | families.CurveScaling
+    | families.Identity
+    | families.LabelThresholds
+    | families.LabelwiseScaling
+    | families.MatrixScaling
+    | families.TemperatureScaling
 )
 
 

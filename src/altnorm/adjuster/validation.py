@@ -11,14 +11,8 @@ from altnorm._base.arrays import Array, is_foreign, take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm.decisions.purpose import Purpose, resolve_purpose
 from altnorm.estimator.kinds import LabelKind
-from altnorm.estimator.reading import Training, mean_one
-from altnorm.evidence.folds import (
-    N_PIECES,
-    PIECE_ROWS,
-    deal_in_order,
-    number_blocks,
-    number_groups,
-)
+from altnorm.estimator.reading import Training, mean_one, read_training, require_labels
+from altnorm.evidence import folds
 
 LEAST_ENTRIES = 2**18  # probabilities below which host memory is as fast as a device
 HOST = 1  # what DLPack calls the memory of the CPU
@@ -51,16 +45,26 @@ class Validation(NamedTuple):
         """Sets of rows that may not be independent: the groups, or pieces of the file."""
         if self.groups is not None:
             return [self.groups]
-        enough = len(self.proba) >= N_PIECES * PIECE_ROWS
-        return [deal_in_order(self.classes, N_PIECES, self.proba)] if enough else []
+        if len(self.proba) < folds.N_PIECES * folds.PIECE_ROWS:
+            return []
+        return [folds.deal_in_order(self.classes, folds.N_PIECES, self.proba)]
 
     def blocks(self) -> np.ndarray:
         """Number the block of each row, for scores that can only be called."""
-        return number_blocks(len(self.proba), self.groups)
+        return folds.number_blocks(len(self.proba), self.groups)
 
 
-def read_validation(estimator: Any, read: Training, groups: Any) -> Validation:
+def read_validation(
+    estimator: Any,
+    proba: Any,
+    y: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+    classes: Any = None,
+) -> tuple[Validation, Training]:
     """Tell rows with labels from those without, and add groups, prior and purpose."""
+    require_labels(estimator, y)
+    read = read_training(estimator, proba, y, sample_weight, classes, gaps=True)
     labelled, rows = read.has_label, read.input.proba
     if not labelled.any():
         raise InputError(
@@ -73,11 +77,11 @@ def read_validation(estimator: Any, read: Training, groups: Any) -> Validation:
     with_labels = rows if labelled.all() else take_rows(rows, labelled)  # no needless copy
     counted = read.used.copy()
     counted[read.used] = labelled
-    return Validation(
+    data = Validation(
         to_numpy(with_labels),
         np.asarray(read.labels),
         mean_one(None if read.weight is None else read.weight[labelled], int(labelled.sum())),
-        None if groups is None else number_groups(groups, counted),
+        None if groups is None else folds.number_groups(groups, counted),
         to_numpy(take_rows(rows, ~labelled)),
         read.input.kind,
         estimator.prior,
@@ -86,6 +90,7 @@ def read_validation(estimator: Any, read: Training, groups: Any) -> Validation:
         ),
         with_labels if is_worth_a_device(with_labels) else None,
     )
+    return data, read
 
 
 def is_worth_a_device(rows: Array) -> bool:
