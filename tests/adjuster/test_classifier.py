@@ -1,10 +1,12 @@
 """AdjustedClassifier: a classifier and its adjuster as one."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
@@ -17,7 +19,8 @@ from sklearn.model_selection import (
     StratifiedKFold,
     cross_val_predict,
 )
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
 
 from altnorm import (
     AdjustedClassifier,
@@ -124,6 +127,19 @@ def test_the_default_adjuster_is_tuned():
     by_hand = Adjuster().fit(proba, np.searchsorted(model.classes_, y))
     assert model.adjuster_.verdict_ == by_hand.verdict_
     np.testing.assert_array_equal(model.adjuster_.transform(proba), by_hand.transform(proba))
+
+
+def test_what_the_classifier_knows_of_its_features_is_taken_over():
+    X, y = draw(200)
+    model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer())
+    model.fit(pd.DataFrame(X, columns=list("abcd")), y)
+    assert list(model.feature_names_in_) == list("abcd")
+    model.fit(X[:, :2], y)
+    assert model.n_features_in_ == 2
+    assert not hasattr(model, "feature_names_in_")
+    texts = [f"{name} pet" for name in NAMES[y]]
+    model.set_params(estimator=make_pipeline(CountVectorizer(), MultinomialNB())).fit(texts, y)
+    np.testing.assert_array_equal(model.predict(texts), y)
 
 
 # The purpose.

@@ -12,12 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, check_cv, cross_val_predict
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import (
-    _num_features,
-    check_is_fitted,
-    column_or_1d,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets
@@ -61,7 +56,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     n_features_in_ : int
-        Number of features the classifier was fitted on.
+        Number of features the classifier was fitted on, if it counts them.
 
     Examples
     --------
@@ -142,11 +137,9 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.classes_ = self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-        # Classifiers outside scikit-learn need not count their features.
-        if not hasattr(self, "n_features_in_"):
-            self.n_features_in_ = _num_features(X)
         self.adjuster_ = adjuster.fit(proba, y, classes=self.classes_, **adjuster_params)
         return self
 
