@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.optimize import minimize_scalar
-from scipy.special import log_expit, logit, softmax
+from scipy.special import softmax
 from sklearn import config_context, metrics as sk
 from sklearn.base import clone
 
@@ -322,21 +321,6 @@ def test_the_mixture_is_what_its_parts_say():
     parts = by_hand.transform(proba), tempered, proba, np.full(proba.shape, 0.25)
     mixed = sum(w * part for w, part in zip(fitted.mixture_.weights, parts, strict=True))
     np.testing.assert_allclose(fitted.transform(proba), mixed, atol=1e-12)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_temperature_of_labels_is_fitted_without_the_fold(mode):
-    proba, y = planted_labels(200, 3)
-    z = np.where(y == 1, logit(proba), -logit(proba))
-    expected = 0.0
-    for k in range(4):
-        out = k != PIECES
-        known = z[out]
-        slope = minimize_scalar(lambda s, known=known: -log_expit(s * known).sum()).x
-        expected -= log_expit(slope * z[~out]).sum()
-    results = Adjuster(("bias",), multilabel=mode, cv=4).fit(proba, y).cv_results_
-    (found,) = results["log_loss"][results["family"] == "temperature"]
-    assert found == pytest.approx(expected / z.size, rel=1e-3)
 
 
 def test_frames_come_out_where_scikit_learn_is_told_so():

@@ -33,6 +33,8 @@ FOLDS = np.arange(300) * 5 // 300
 def fit_one(data, family):
     """One candidate at a fixed setting: a setting is one for all folds, and all choose it."""
     fitter = CrossFitter(data, FOLDS, calibrate=family != "alternating")
+    if family == "temperature":
+        return fitter, fitter.temperature()
     if family == "alternating":
         return fitter, fitter.at_setting(Setting(2.0, 2, 0.25, "all", 0.1))
     facets = {"facets": False} if family == "curves" else {}
@@ -41,7 +43,12 @@ def fit_one(data, family):
 
 @pytest.mark.parametrize(
     ("family", "mode"),
-    [(f, None) for f in FAMILIES] + [(f, m) for f in FAMILIES if f != "matrix" for m in MODES],
+    [
+        (family, mode)
+        for family in (*FAMILIES, "temperature")
+        for mode in (None, *MODES)
+        if mode is None or family != "matrix"
+    ],
 )
 def test_no_fit_sees_a_label_of_the_fold_that_it_is_tried_on(family, mode):
     """Labels of a fold are exchanged: its cross-fitted rows stay, bit for bit."""
@@ -79,16 +86,12 @@ def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose)
 # Gates, each from data where it alone decides.
 
 
-def decided(n_fixed, n_broken, n=1000, significance=0.01):
-    """A trial of decisions that fix and break so many of n rows, with better probabilities."""
-    proba, y = np.tile([0.6, 0.4], (n, 1)), np.zeros(n, int)
+def decided(n_fixed, n_broken, n=1000):
+    """Decisions that fix and break so many of n rows, and the evidence to judge them."""
+    proba, y, codes = np.tile([0.6, 0.4], (n, 1)), np.zeros(n, int), np.zeros(n, int)
     changed = n_fixed + n_broken
-    y[:n_fixed], y[changed:] = 1, np.arange(n - changed) % 2
-    data = read(proba, y)
-    evidence = Evidence(data, np.arange(n) % 5, significance, clusters=[])
-    codes = np.zeros(n, int)
-    codes[:changed] = 1
-    return evidence, codes
+    y[:n_fixed], y[changed:], codes[:changed] = 1, np.arange(n - changed) % 2, 1
+    return Evidence(read(proba, y), np.arange(n) % 5, 0.01, clusters=[]), codes
 
 
 def mixture_of(log_p, proba=None):
@@ -119,39 +122,34 @@ def held(trial):
 
 
 @pytest.mark.parametrize(
-    ("fixed", "broken", "accepted"), [(30, 12, True), (24, 14, False), (12, 0, True), (7, 0, False)]
+    ("fixed", "broken", "log_p", "on_changed", "holding"),
+    [
+        # The score alone: one-sided at 0.01, one more row at its worst taken off.
+        (30, 12, 0, 0, {"rise", "score"}),
+        (24, 14, 0, 0, {"rise"}),
+        (12, 0, 0, 0, {"rise", "score"}),
+        (7, 0, 0, 0, {"rise"}),
+        # With the log loss any rise is enough,
+        (16, 14, 0.2, 0.3, {"rise", "log_loss", "changed_rows"}),
+        (14, 14, 0.2, 0.3, {"log_loss", "changed_rows"}),
+        (12, 14, 0.2, 0.3, {"log_loss", "changed_rows"}),
+        # which must be lower on all rows,
+        (24, 14, 0.005, 0.3, {"rise", "changed_rows"}),
+        # and on changed ones: elsewhere other confidence alone may lower it.
+        (24, 14, 0.2, 0.13, {"rise", "log_loss", "changed_rows"}),
+        (24, 14, 0.2, 0.06, {"rise", "log_loss"}),
+        (24, 14, 0.2, -0.2, {"rise", "log_loss"}),
+    ],
 )
-def test_the_score_alone_is_enough_or_not(fixed, broken, accepted):
-    """One-sided at 0.01, one more row at its worst taken off."""
-    trial = trial_of(*decided(fixed, broken))
-    assert held(trial)["score"] == accepted
-    assert not held(trial)["log_loss"]
-    assert trial.accepted == accepted
-    assert trial.gates.route == ("score" if accepted else "")
-
-
-@pytest.mark.parametrize(("fixed", "accepted"), [(16, True), (14, False), (12, False)])
-def test_with_the_log_loss_any_rise_is_enough(fixed, accepted):
-    trial = trial_of(*decided(fixed, 14), log_p=0.2, on_changed=0.3)
-    assert held(trial)["log_loss"]
-    assert held(trial)["changed_rows"]
-    assert not held(trial)["score"]
-    assert held(trial)["rise"] == accepted == trial.accepted
-
-
-@pytest.mark.parametrize(("rise", "accepted"), [(0.2, True), (0.005, False)])
-def test_the_log_loss_must_be_lower_on_all_rows(rise, accepted):
-    trial = trial_of(*decided(24, 14), log_p=rise, on_changed=0.3)
-    assert held(trial)["changed_rows"]
-    assert held(trial)["log_loss"] == accepted == trial.accepted
-
-
-@pytest.mark.parametrize(("rise", "accepted"), [(0.13, True), (0.06, False), (-0.2, False)])
-def test_the_log_loss_must_be_lower_on_changed_rows(rise, accepted):
-    """Elsewhere other confidence alone may lower it."""
-    trial = trial_of(*decided(24, 14), log_p=0.2, on_changed=rise)
-    assert held(trial)["log_loss"]
-    assert held(trial)["changed_rows"] == accepted == trial.accepted
+def test_the_score_rises_and_its_test_or_the_log_loss_is_evidence(
+    fixed, broken, log_p, on_changed, holding
+):
+    trial = trial_of(*decided(fixed, broken), log_p, on_changed)
+    assert {name for name, is_held in held(trial).items() if is_held} == holding
+    by_score, by_log_loss = {"rise", "score"}, {"rise", "log_loss", "changed_rows"}
+    route = "score" if holding >= by_score else "log_loss" if holding >= by_log_loss else ""
+    assert trial.accepted == bool(route)
+    assert not trial.accepted or trial.gates.route == route
 
 
 @pytest.mark.parametrize(("p", "is_held"), [(0.04, True), (0.06, False)])

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -43,22 +41,16 @@ def draw(n=400, seed=0):
     return rng.normal(size=(n, 4)) + centres[y], y
 
 
-class Biased(ClassifierMixin, BaseEstimator):
-    """Naive Bayes that believes in the first class, and remembers the weights it was given."""
+class Biased(GaussianNB):
+    """Believes in the first class, and remembers the weights it was given."""
 
     def fit(self, X, y, sample_weight=None):
         self.sample_weight_ = sample_weight
-        self.model_ = GaussianNB().fit(X, y)
-        self.classes_ = self.model_.classes_
-        self.n_features_in_ = X.shape[1]
-        return self
+        return super().fit(X, y)
 
     def predict_proba(self, X):
-        proba = self.model_.predict_proba(X) * [8, 1, 1]
+        proba = super().predict_proba(X) * [8, 1, 1]
         return proba / proba.sum(axis=1, keepdims=True)
-
-    def predict(self, X):
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 class Recorder(AlternatingNormalizer):
@@ -188,16 +180,6 @@ def test_every_parameter_can_be_searched(adjuster, grid):
     }
 
 
-def test_the_purpose_is_stated_once_and_where_there_is_one():
-    X, y = draw(60)
-    twice = AdjustedClassifier(GaussianNB(), Adjuster(scoring="f1_macro"), costs=COSTS)
-    with pytest.raises(InputError, match="given once; `costs` is given, and so is `scoring` of"):
-        twice.fit(X, y)
-    aimless = AdjustedClassifier(GaussianNB(), AlternatingNormalizer(), scoring="f1_macro")
-    with pytest.raises(InputError, match=r"`scoring` is for an adjuster that has it .*Normalizer"):
-        aimless.fit(X, y)
-
-
 # Folds.
 
 
@@ -247,34 +229,24 @@ def test_weights_reach_both_or_whom_routing_names(asked):
     np.testing.assert_array_equal(model.adjuster_.given_[2], weight)
 
 
-class Neighbour(ClassifierMixin, BaseEstimator):
+class Neighbour(GaussianNB):
     """Knows the label of every row that it has seen: leaks show."""
 
     def fit(self, X, y):
-        self.classes_ = np.unique(y)
         self.known_ = {float(x): label for x, label in zip(X[:, 0], y, strict=True)}
-        return self
+        return super().fit(X, y)
 
     def predict_proba(self, X):
         labels = [self.known_.get(float(x)) for x in X[:, 0]]
-        even = np.full(self.classes_.size, 1 / self.classes_.size)
-        return np.array([even if c is None else (self.classes_ == c) * 1.0 for c in labels])
-
-    def predict(self, X):
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-
-def copies():
-    """Sixty subjects with four rows each, which are the same."""
-    rng = np.random.default_rng(0)
-    groups = np.repeat(rng.permutation(60), 4)
-    return groups[:, None].astype(float), groups % 3, groups
+        return np.array([np.full(3, 1 / 3) if c is None else np.eye(3)[c] for c in labels])
 
 
 @pytest.mark.parametrize("routing", [False, True])
 @pytest.mark.parametrize("cv", [None, 4, GroupKFold(5)], ids=str)
 def test_groups_are_dealt_whole_and_reach_the_adjuster(routing, cv):
-    X, y, groups = copies()
+    """Sixty subjects with four rows each, which are the same."""
+    groups = np.repeat(np.random.default_rng(0).permutation(60), 4)
+    X, y = groups[:, None].astype(float), groups % 3
     with config_context(enable_metadata_routing=routing):
         normalizer = Recorder(reference="all")
         if routing:
@@ -301,6 +273,37 @@ def test_the_default_adjuster_of_a_frozen_classifier_gets_weights_and_groups():
 # Errors, by their text.
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            AdjustedClassifier(GaussianNB(), Adjuster(scoring="f1_macro"), costs=COSTS),
+            "given once; `costs` is given, and so is `scoring` of",
+        ),
+        (
+            AdjustedClassifier(GaussianNB(), AlternatingNormalizer(), scoring="f1_macro"),
+            r"`scoring` is for an adjuster that has it .*Normalizer",
+        ),
+        (
+            AdjustedClassifier(GaussianNB(), AlternatingNormalizer(input="logits")),
+            r"must take probabilities.*input is 'logits'",
+        ),
+        (
+            AdjustedClassifier(LinearRegression()),
+            "must have predict_proba; LinearRegression has none",
+        ),
+        (
+            AdjustedClassifier(FrozenEstimator(RidgeClassifier().fit(*draw(60)))),
+            "must have predict_proba; .* has none. Pass a classifier, or wrap it in",
+        ),
+    ],
+    ids=["two goals", "no goal", "logits", "regression", "frozen"],
+)
+def test_parts_that_do_not_fit_together(model, message):
+    with pytest.raises(InputError, match=message):
+        model.fit(*draw(60))
+
+
 def test_metadata_that_nobody_takes():
     X, y = draw(60)
     model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer())
@@ -309,24 +312,3 @@ def test_metadata_that_nobody_takes():
     model.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, y)))
     with pytest.raises(InputError, match="neither accepts groups"):  # and nothing is dealt
         model.fit(X, y, groups=y)
-
-
-@pytest.mark.parametrize("frozen", [False, True])
-def test_classifiers_without_probabilities(frozen):
-    X, y = draw(60)
-    estimator = FrozenEstimator(RidgeClassifier().fit(X, y)) if frozen else RidgeClassifier()
-    message = "must have predict_proba; .* has none. Pass a classifier, or wrap it in"
-    with pytest.raises(InputError, match=message):
-        AdjustedClassifier(estimator, AlternatingNormalizer()).fit(X, y)
-    calibrated = CalibratedClassifierCV(RidgeClassifier(), cv=2)
-    model = AdjustedClassifier(calibrated, AlternatingNormalizer(), cv=2)
-    assert model.fit(X, y).predict(X).shape == (60,)
-    with pytest.raises(InputError, match=r"LinearRegression has none\. Pass a classifier"):
-        AdjustedClassifier(LinearRegression()).fit(X, y)
-
-
-def test_a_normalizer_of_logits_is_refused():
-    X, y = np.arange(40.0).reshape(20, 2), np.tile([0, 1], 10)
-    model = AdjustedClassifier(LogisticRegression(), AlternatingNormalizer(input="logits"))
-    with pytest.raises(InputError, match=r"must take probabilities.*input is 'logits'"):
-        model.fit(X, y)
