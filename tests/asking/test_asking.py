@@ -10,13 +10,13 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
-import altnorm
+from altnorm import AlternatingNormalizer, InputError, ask, judge
 from altnorm.asking.betting import DrawnUnits, first_crossing
 from altnorm.asking.judgement import Pool, weigh_labels
 from altnorm.asking.sampling import Outcomes, common_step, find_changes
 from altnorm.decisions.decision import Decision
 from altnorm.peers import Identity, LabelThresholds
-from tests.problems import MODES, planted, planted_labels, values_of
+from tests.problems import planted, planted_labels, values_of
 
 POOL, LABELS = planted(600, seed=1)
 MULTI_POOL, MULTI_LABELS = planted_labels(300, seed=1)
@@ -24,12 +24,12 @@ MULTI_POOL, MULTI_LABELS = planted_labels(300, seed=1)
 
 @pytest.fixture(scope="module")
 def normalizer():
-    return altnorm.AlternatingNormalizer().fit(*planted(seed=0))
+    return AlternatingNormalizer().fit(*planted(seed=0))
 
 
 @pytest.fixture(scope="module")
 def tagger():
-    return altnorm.AlternatingNormalizer(multilabel="labelwise").fit(*planted_labels(seed=0))
+    return AlternatingNormalizer(multilabel="labelwise").fit(*planted_labels(seed=0))
 
 
 def counted(x):
@@ -38,10 +38,10 @@ def counted(x):
 
 
 def test_fewer_rows_are_the_first_of_more_and_the_seed_fixes_the_order(normalizer):
-    rows = altnorm.ask(normalizer, POOL, random_state=3)
-    np.testing.assert_array_equal(altnorm.ask(normalizer, POOL, n=9, random_state=3), rows[:9])
-    np.testing.assert_array_equal(altnorm.ask(normalizer, POOL, n=10**6, random_state=3), rows)
-    assert (altnorm.ask(normalizer, POOL, random_state=4) != rows).any()
+    rows = ask(normalizer, POOL, random_state=3)
+    np.testing.assert_array_equal(ask(normalizer, POOL, n=9, random_state=3), rows[:9])
+    np.testing.assert_array_equal(ask(normalizer, POOL, n=10**6, random_state=3), rows)
+    assert (ask(normalizer, POOL, random_state=4) != rows).any()
 
 
 def test_a_row_with_more_changed_labels_comes_sooner(tagger):
@@ -50,7 +50,7 @@ def test_a_row_with_more_changed_labels_comes_sooner(tagger):
     assert set(n_changed) >= {1, 2, 3}
     chosen = [int(np.flatnonzero(n_changed == size)[0]) for size in (1, 2, 3)]
     pool = MULTI_POOL[changes.rows[chosen]]
-    orders = np.array([altnorm.ask(tagger, pool, random_state=seed) for seed in range(480)])
+    orders = np.array([ask(tagger, pool, random_state=seed) for seed in range(480)])
     expected = np.array([80, 160, 240])
     first = np.bincount(orders[:, 0], minlength=3)
     assert (np.abs(first - expected) < 4 * np.sqrt(expected)).all()
@@ -59,24 +59,22 @@ def test_a_row_with_more_changed_labels_comes_sooner(tagger):
 
 
 def test_after_the_decision_its_place_stays(normalizer):
-    rows = altnorm.ask(normalizer, POOL)
-    whole = altnorm.judge(normalizer, POOL, rows, LABELS[rows])
-    right = [np.mean(d == LABELS) for d in (POOL.argmax(axis=1), normalizer.predict(POOL))]
-    assert whole.ci_low == whole.gain == pytest.approx(right[1] - right[0], abs=1e-15)
+    rows = ask(normalizer, POOL)
+    whole = judge(normalizer, POOL, rows, LABELS[rows])
     n = whole.n_decided
     assert n < 40
-    assert altnorm.judge(normalizer, POOL, rows, LABELS[rows[: n - 1]]).decision == "go on"
+    assert judge(normalizer, POOL, rows, LABELS[rows[: n - 1]]).decision == "go on"
     for more in (n, n + 1, n + 20):
-        found = altnorm.judge(normalizer, POOL, rows, LABELS[rows[:more]])
+        found = judge(normalizer, POOL, rows, LABELS[rows[:more]])
         assert (found.decision, found.n_decided, found.n_expected) == ("adopt", n, 0)
 
 
 def test_labels_after_a_gap_wait(normalizer):
-    rows = altnorm.ask(normalizer, POOL, n=10)
+    rows = ask(normalizer, POOL, n=10)
     y = LABELS[rows].astype(object)
     y[4] = None
-    found = altnorm.judge(normalizer, POOL, rows, y)
-    until = altnorm.judge(normalizer, POOL, rows, LABELS[rows[:4]])
+    found = judge(normalizer, POOL, rows, y)
+    until = judge(normalizer, POOL, rows, LABELS[rows[:4]])
     assert found == replace(until, n_waiting=5)
     assert "5 labels do not count until all rows before them have one" in str(found)
 
@@ -84,73 +82,70 @@ def test_labels_after_a_gap_wait(normalizer):
 @pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
 def test_ways_to_leave_a_label_out(missing):
     proba, y = planted(seed=0)
-    names = np.array(["ant", "bee", "cow", "dog"])
-    normalizer = altnorm.AlternatingNormalizer().fit(proba, names[y])
-    rows = altnorm.ask(normalizer, POOL, n=4)
-    labels = [*names[LABELS[rows[:3]]], missing]
-    found = altnorm.judge(normalizer, POOL, rows, labels)
-    assert (found.n_labelled, found.n_waiting) == (3, 0)
-    assert altnorm.judge(normalizer, POOL, rows, [missing] * 4).n_labelled == 0
+    normalizer = AlternatingNormalizer().fit(proba, CLASSES[y])
+    rows = ask(normalizer, POOL, n=4)
+    for n in (3, 0):
+        labels = [*CLASSES[LABELS[rows[:n]]], *[missing] * (4 - n)]
+        found = judge(normalizer, POOL, rows, labels)
+        assert (found.n_labelled, found.n_waiting) == (n, 0)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_label_decisions_are_counted_in_multilabel_problems(mode):
-    tagger = altnorm.AlternatingNormalizer(multilabel=mode).fit(*planted_labels(seed=0))
-    rows = altnorm.ask(tagger, MULTI_POOL)
+def test_label_decisions_are_counted_in_multilabel_problems(tagger):
+    rows = ask(tagger, MULTI_POOL)
     before, after = MULTI_POOL > 0.5, tagger.predict(MULTI_POOL) > 0
     assert sorted(rows) == np.flatnonzero((before != after).any(axis=1)).tolist()
     wrong = [(decided != MULTI_LABELS).mean() for decided in (before, after)]
-    whole = altnorm.judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
+    whole = judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
     assert whole.gain == pytest.approx(wrong[0] - wrong[1], abs=1e-15)
     assert whole.n_fixed + whole.n_broken == (before != after).sum()
     assert "decisions fixed" in str(whole)
 
 
 def test_only_changed_labels_are_looked_at(tagger):
-    rows = altnorm.ask(tagger, MULTI_POOL, n=12)
+    rows = ask(tagger, MULTI_POOL, n=12)
     changed = (MULTI_POOL > 0.5) != (tagger.predict(MULTI_POOL) > 0)
     y = np.where(changed[rows], MULTI_LABELS[rows], np.nan)
-    found = altnorm.judge(tagger, MULTI_POOL, rows, y)
-    assert found == altnorm.judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
-    assert found == altnorm.judge(tagger, MULTI_POOL, rows, csr_array(MULTI_LABELS[rows]))
+    found = judge(tagger, MULTI_POOL, rows, y)
+    assert found == judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
+    assert found == judge(tagger, MULTI_POOL, rows, csr_array(MULTI_LABELS[rows]))
     row = int(np.flatnonzero(changed[rows].sum(axis=1) > 1)[0])
     y[row, np.flatnonzero(changed[rows[row]])[0]] = np.nan  # half a row is no row
-    assert altnorm.judge(tagger, MULTI_POOL, rows, y).n_labelled == row
+    assert judge(tagger, MULTI_POOL, rows, y).n_labelled == row
 
 
 def test_logits_and_other_transformers(normalizer):
     proba, y = planted(seed=0)
-    same = altnorm.AlternatingNormalizer(input="logits").fit(np.log(proba), y)
-    rows = altnorm.ask(same, np.log(POOL))
-    assert sorted(rows) == sorted(altnorm.ask(normalizer, POOL))
+    same = AlternatingNormalizer(input="logits").fit(np.log(proba), y)
+    rows = ask(same, np.log(POOL))
+    assert sorted(rows) == sorted(ask(normalizer, POOL))
     known, labels = planted_labels(seed=0)
     thresholds = LabelThresholds(input="logits").fit(logit(known), labels)
-    asked = altnorm.ask(thresholds, logit(MULTI_POOL))
+    asked = ask(thresholds, logit(MULTI_POOL))
     changed = thresholds.predict(logit(MULTI_POOL)) != (MULTI_POOL > 0.5)
     assert sorted(asked) == np.flatnonzero(changed.any(axis=1)).tolist()
 
 
 def test_the_order_of_the_classes_does_not_matter(normalizer):
     proba, y = planted(seed=0)
-    turned = altnorm.AlternatingNormalizer().fit(proba[:, ::-1], 3 - y)
-    rows = altnorm.ask(normalizer, POOL, n=30)
-    np.testing.assert_array_equal(altnorm.ask(turned, POOL[:, ::-1], n=30), rows)
-    found = altnorm.judge(turned, POOL[:, ::-1], rows, 3 - LABELS[rows])
-    assert found == altnorm.judge(normalizer, POOL, rows, LABELS[rows])
+    turned = AlternatingNormalizer().fit(proba[:, ::-1], 3 - y)
+    rows = ask(normalizer, POOL, n=30)
+    np.testing.assert_array_equal(ask(turned, POOL[:, ::-1], n=30), rows)
+    found = judge(turned, POOL[:, ::-1], rows, 3 - LABELS[rows])
+    assert found == judge(normalizer, POOL, rows, LABELS[rows])
 
 
-def test_where_nothing_changes_there_is_nothing_to_ask(normalizer):
+def test_where_nothing_changes_there_is_nothing_to_ask():
     identity = Identity().fit(*planted(seed=0))
-    rows = altnorm.ask(identity, POOL)
-    found = altnorm.judge(identity, POOL, rows, [])
+    rows = ask(identity, POOL)
+    found = judge(identity, POOL, rows, [])
     assert rows.shape == (0,)
     assert str(found) == "Do not adopt: no decision changes in 600 rows."
     assert str([found.gain, found.ci_low, found.ci_high]) == "[0.0, 0.0, 0.0]"  # and not -0.0
 
 
 def test_without_labels_there_is_no_answer_yet(normalizer):
-    rows = altnorm.ask(normalizer, POOL, n=10)
-    found = altnorm.judge(normalizer, POOL, rows, [])
+    rows = ask(normalizer, POOL, n=10)
+    found = judge(normalizer, POOL, rows, [])
     assert found.decision == "go on"
     assert np.isnan(found.gain)
     assert found.p_value == 1
@@ -183,8 +178,13 @@ def test_no_gain_is_a_total_below_the_smallest_gain():
     assert found.n_decided == by_step < by_zero
 
 
+CLASSES = np.array(["ant", "bee", "cow", "dog"])
+
+
 class Fixed:
     """A model that has made up its mind, with a purpose if it is given one."""
+
+    input = "proba"
 
     def __init__(self, decided, classes, decision=None, multilabel=None):
         self.decided, self.classes_, self.multilabel = decided, np.asarray(classes), multilabel
@@ -195,7 +195,6 @@ class Fixed:
         return self.decided
 
 
-CLASSES = np.array(["ant", "bee", "cow", "dog"])
 COSTS = np.array([[0, 1, 4, 9, 2], [1, 0, 1, 1, 0.5], [2, 2, 0, 2, 0.5], [20, 1, 1, 0, 0.5]])
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
 BY_HIT, BY_PREDICTED = np.array([0.9, 0.5, 0.4, 0.3]), np.array([-0.4, -0.2, -0.1, -0.1])
@@ -227,19 +226,19 @@ def test_a_changed_row_counts_what_it_is_worth(name):
     decision = DECISIONS[name]
     new, old, codes, truth = undecided(300, 0, decision)
     pool = np.empty((300, 4))
-    rows = altnorm.ask(new, pool, against=old)
+    rows = ask(new, pool, against=old)
     assert sorted(rows) == np.flatnonzero(codes[0] != codes[1]).tolist()
-    found = altnorm.judge(new, pool, rows, CLASSES[truth[rows]], against=old)
+    found = judge(new, pool, rows, CLASSES[truth[rows]], against=old)
     after, before = (values_of(decision, truth, decided) for decided in codes)
     assert found.gain == pytest.approx((after - before).mean(), abs=1e-12)
     assert found.ci_low == found.ci_high == found.gain
     assert (found.n_fixed, found.n_broken) == ((after > before).sum(), (after < before).sum())
     assert found.decision == ("adopt" if found.gain > 0 else "do not adopt")
     assert ("cost saved per row +" in str(found)) == (name == "costs")
-    back = altnorm.judge(old, pool, rows, CLASSES[truth[rows]], against=new)
+    back = judge(old, pool, rows, CLASSES[truth[rows]], against=new)
     assert back.gain == pytest.approx(-found.gain, abs=1e-12)
     for n in (0, 7, 40):
-        early = altnorm.judge(new, pool, rows, CLASSES[truth[rows[:n]]], against=old)
+        early = judge(new, pool, rows, CLASSES[truth[rows[:n]]], against=old)
         assert early.ci_low <= found.gain <= early.ci_high
         gain = (after - before)[rows[:n]]
         assert (early.n_fixed, early.n_broken) == ((gain > 0).sum(), (gain < 0).sum())
@@ -250,12 +249,12 @@ def test_a_changed_row_counts_what_it_is_worth(name):
 def test_any_fitted_estimator_that_decides():
     proba, y = planted(seed=0)
     models = [LogisticRegression(C=c).fit(proba, y) for c in (1.0, 1e-3)]
-    rows = altnorm.ask(models[0], POOL, against=models[1])
+    rows = ask(models[0], POOL, against=models[1])
     decided = [model.predict(POOL) for model in models]
     assert sorted(rows) == np.flatnonzero(decided[0] != decided[1]).tolist()
-    found = altnorm.judge(models[0], POOL, rows, LABELS[rows], against=models[1])
+    found = judge(models[0], POOL, rows, LABELS[rows], against=models[1])
     assert found.gain == pytest.approx(np.subtract(*(np.mean(d == LABELS) for d in decided)))
-    rows = altnorm.ask(models[1], POOL)  # against the predictions as they came
+    rows = ask(models[1], POOL)  # against the predictions as they came
     assert sorted(rows) == np.flatnonzero(decided[1] != POOL.argmax(axis=1)).tolist()
 
 
@@ -263,66 +262,60 @@ def test_classes_in_another_order(normalizer, tagger):
     for model, pool in ((normalizer, POOL), (tagger, MULTI_POOL)):
         other, same = (Identity(multilabel=model.multilabel).fit(pool) for _ in range(2))
         same.classes_ = model.classes_[::-1]
-        rows = altnorm.ask(model, pool, against=same)
-        np.testing.assert_array_equal(rows, altnorm.ask(model, pool))
-        assert altnorm.ask(other, pool, against=same).size == 0
+        rows = ask(model, pool, against=same)
+        np.testing.assert_array_equal(rows, ask(model, pool))
+        assert ask(other, pool, against=same).size == 0
 
 
-def test_models_that_cannot_be_compared(normalizer, tagger):
-    others = altnorm.AlternatingNormalizer().fit(POOL[:, :3] / POOL[:, :3].sum(1, keepdims=True))
-    with pytest.raises(altnorm.InputError, match=r"the same classes; they have \[.*3.*\] and"):
-        altnorm.ask(normalizer, POOL, against=others)
-    logits = altnorm.AlternatingNormalizer(input="logits").fit(np.log(POOL), LABELS)
-    with pytest.raises(altnorm.InputError, match="same kind of input; they have proba and logits"):
-        altnorm.ask(normalizer, POOL, against=logits)
-    labels = Fixed(MULTI_POOL > 0.5, range(4), multilabel="pairs")
-    with pytest.raises(altnorm.InputError, match="same kind of labels; they have single-label"):
-        altnorm.ask(normalizer, POOL, against=labels)
+def test_models_that_cannot_be_compared():
     left = Fixed(np.array([*LABELS[:-1], None], dtype=object), range(4))
     plain = Fixed(LABELS, range(4), DECISIONS["accuracy"])
-    with pytest.raises(altnorm.InputError, match="to leave a row to a person; 1 of 600 rows are"):
-        altnorm.ask(plain, POOL, against=left)
-    assert altnorm.ask(left, POOL, against=plain).tolist() == [599]  # never right
+    logits = Fixed(LABELS, range(4))
+    logits.input = "logits"
+    for against, message in (
+        (Fixed(LABELS, range(3)), r"same classes; they have \[0, 1, 2, 3\] and \[0, 1, 2\]"),
+        (logits, "same kind of input; they have proba and logits"),
+        (Fixed(LABELS, range(4), multilabel="pairs"), "kind of labels; they have single-label"),
+        (left, "to leave a row to a person; 1 of 600 rows are"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ask(plain, POOL, against=against)
+    assert ask(left, POOL, against=plain).tolist() == [599]  # never right
 
 
-STEPS = [
-    (np.eye(4), 1.0),
-    (np.tile(np.eye(2) / 7, (7, 1, 1)), 1 / 7),
-    (np.array([[0, -2.5], [-5, 0]]), 2.5),
-    (np.array([[0, -2], [-5, 0]]), 0.0),
-    (np.zeros((2, 2)), 0.0),
-]
-
-
-@pytest.mark.parametrize(("worth", "step"), STEPS)
+@pytest.mark.parametrize(
+    ("worth", "step"),
+    [
+        (np.eye(4), 1.0),
+        (np.tile(np.eye(2) / 7, (7, 1, 1)), 1 / 7),
+        (np.array([[0, -2.5], [-5, 0]]), 2.5),
+        (np.array([[0, -2], [-5, 0]]), 0.0),
+        (np.zeros((2, 2)), 0.0),
+    ],
+)
 def test_values_that_are_multiples_of_one(worth, step):
     assert common_step(worth) == step
 
 
-FIRST = int(altnorm.ask(altnorm.AlternatingNormalizer().fit(*planted(seed=0)), POOL, n=1)[0])
-BAD = [
-    ({"asked": [[0, 1]]}, r"`asked` must hold row numbers.*shape \(1, 2\)"),
-    ({"asked": [0.5]}, "`asked` must hold row numbers.*float64"),
-    ({"asked": [-5]}, "must hold rows whose decision changes; 1 of 1 do not, the first is row -5"),
-    ({"asked": [FIRST, FIRST]}, r"each row once; row .* appears 2 times"),
-    ({"y": [0, 1, 2, 3]}, r"each of the 3 asked rows.*shape \(4,\)"),
-    ({"y": [0, 9]}, "must be one of the classes; 1 of 2 are not"),
-    ({"significance": 5}, "`significance` must be a number between 0 and 1"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "message"), BAD, ids=str)
-def test_bad_rows_labels_and_levels(normalizer, wrong, message):
-    asked = altnorm.ask(normalizer, POOL, n=3)
-    with pytest.raises(altnorm.InputError, match=message):
-        altnorm.judge(normalizer, POOL, **({"asked": asked, "y": []} | wrong))
-    with pytest.raises(altnorm.InputError, match="`n` must be an integer, 1 or greater"):
-        altnorm.ask(normalizer, POOL, n=0)
-
-
-def test_bad_matrices_of_labels(tagger):
-    rows = altnorm.ask(tagger, MULTI_POOL, n=3)
-    with pytest.raises(altnorm.InputError, match="0/1 matrix with 6 columns"):
-        altnorm.judge(tagger, MULTI_POOL, rows, [1, 0, 1])
-    with pytest.raises(altnorm.InputError, match=r"only 0 and 1, and NaN.*first is 2"):
-        altnorm.judge(tagger, MULTI_POOL, rows, np.full((3, 6), 2))
+def test_bad_rows_labels_and_levels(normalizer, tagger):
+    rows = ask(normalizer, POOL, n=3)
+    for wrong, message in (
+        ({"asked": [[0, 1]]}, r"`asked` must hold row numbers.*shape \(1, 2\)"),
+        ({"asked": [0.5]}, "`asked` must hold row numbers.*float64"),
+        ({"asked": [-5]}, "rows whose decision changes; 1 of 1 do not, the first is row -5"),
+        ({"asked": rows[[0, 0]]}, r"each row once; row .* appears 2 times"),
+        ({"y": [0, 1, 2, 3]}, r"each of the 3 asked rows.*shape \(4,\)"),
+        ({"y": [0, 9]}, "must be one of the classes; 1 of 2 are not"),
+        ({"significance": 5}, "`significance` must be a number between 0 and 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            judge(normalizer, POOL, **({"asked": rows, "y": []} | wrong))
+    with pytest.raises(InputError, match="`n` must be an integer, 1 or greater"):
+        ask(normalizer, POOL, n=0)
+    rows = ask(tagger, MULTI_POOL, n=3)
+    for y, message in (
+        ([1, 0, 1], "0/1 matrix with 6 columns"),
+        (np.full((3, 6), 2), r"only 0 and 1, and NaN.*first is 2"),
+    ):
+        with pytest.raises(InputError, match=message):
+            judge(tagger, MULTI_POOL, rows, y)

@@ -131,7 +131,7 @@ def _check_comparable(adjuster: FittedModel, against: FittedModel) -> None:
     """Raise unless both models take the same predictions and decide about the same classes."""
     takes = getattr(adjuster, "input", None)
     pairs: dict[str, list[Any]] = {
-        "classes": [sorted(model.classes_) for model in (adjuster, against)],
+        "classes": [sorted(np.asarray(m.classes_).tolist()) for m in (adjuster, against)],
         "kind of input": [takes, getattr(against, "input", takes)],
         "kind of labels": [kind_of(model).words.problem for model in (adjuster, against)],
     }
