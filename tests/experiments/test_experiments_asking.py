@@ -16,22 +16,17 @@ CLASSES = [draw_logits(n, seed, [2, 0, 0, -1]) for n, seed in ((300, 0), (200, 1
 TAGS = [draw_tags(n, seed) for n, seed in ((300, 0), (200, 1))]
 
 
-def classifier_of(parts, to_proba):
-    (val, val_y), (test, test_y) = parts
-    return Classifier("tiny", to_proba(val), val_y, to_proba(test), test_y)
-
-
-SINGLE_LABEL = classifier_of(CLASSES, lambda z: softmax(z, axis=1))
-MULTILABEL = classifier_of(TAGS, expit)
-CASES = [
-    (SINGLE_LABEL, study.UNLABELLED),
-    (SINGLE_LABEL, study.BCTS),
-    (MULTILABEL, study.UNLABELLED),
-]
-
-
-@pytest.mark.parametrize(("classifier", "adjustment"), CASES)
-def test_a_run_stops_at_the_first_answer(classifier, adjustment):
+@pytest.mark.parametrize(
+    ("parts", "to_proba", "adjustment"),
+    [
+        (CLASSES, lambda z: softmax(z, axis=1), study.UNLABELLED),
+        (CLASSES, lambda z: softmax(z, axis=1), study.BCTS),
+        (TAGS, expit, study.UNLABELLED),
+    ],
+)
+def test_a_run_stops_at_the_first_answer(parts, to_proba, adjustment):
+    arrays = (each for logits, y in parts for each in (to_proba(logits), y))
+    classifier = Classifier("tiny", *arrays)
     case = study.make_case(classifier, adjustment)
     fit = study.fit_unlabelled if adjustment == study.UNLABELLED else study.fit_labelled
     normalizer, pool = fit(classifier), classifier.test_proba

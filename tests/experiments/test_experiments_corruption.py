@@ -4,6 +4,7 @@ import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("matplotlib")
@@ -38,9 +39,8 @@ def folder(tmp_path):
     for name in ("banking77", "clinc150"):
         (tmp_path / "data" / name).mkdir(parents=True)
     for part, n in (("train", 20), ("test", 30)):
-        lines = ["text,category", *(f'"{t}",{y}' for t, y in tiny_pairs(n, seed=n))]
-        path = tmp_path / "data" / "banking77" / f"{part}.csv"
-        path.write_text("\n".join(lines), encoding="utf-8")
+        frame = pd.DataFrame(tiny_pairs(n, seed=n), columns=["text", "category"])
+        frame.to_csv(tmp_path / "data" / "banking77" / f"{part}.csv", index=False)
     parts = {part: tiny_pairs(n, seed=n) for part, n in (("train", 9), ("val", 2), ("test", 3))}
     packed = gzip.compress(json.dumps(parts).encode())
     (tmp_path / "data" / "clinc150" / "data_full.json.gz").write_bytes(packed)
@@ -58,14 +58,11 @@ def test_a_quick_run_gives_all_tables_and_figures(folder, tmp_path):
         assert (tmp_path / f"{figures.figure_name(kind)}.png").stat().st_size > 1000
 
 
-def test_banking_test_data_are_halved_class_by_class(folder):
+def test_banking_test_data_are_halved_class_by_class_and_clinc_keeps_its_parts(folder):
     corpus = data.read_corpus(folder, "banking77")
     assert len(corpus.train.texts) == 80
-    np.testing.assert_array_equal(np.bincount(corpus.val.y), [15] * 4)
-    np.testing.assert_array_equal(np.bincount(corpus.test.y), [15] * 4)
-
-
-def test_clinc_keeps_its_parts(folder):
+    for part in (corpus.val, corpus.test):
+        np.testing.assert_array_equal(np.bincount(part.y), [15] * 4)
     corpus = data.read_corpus(folder, "clinc150")
     assert [len(part.y) for part in corpus[1:]] == [36, 8, 12]
     with pytest.raises(SystemExit, match=r"neither data_imbalanced\.json nor .*Download http"):

@@ -22,41 +22,26 @@ def folder(tmp_path):
     return path
 
 
-@pytest.fixture
-def datasets(tmp_path):
-    path = tmp_path / "datasets" / "banking77"
-    path.mkdir(parents=True)
-    (path / "test.csv").write_text("text")
-    return path.parent
-
-
-def test_the_tables_hold_sizes_and_hashes(folder, datasets, tmp_path):
-    output = tmp_path / "out"
+def test_the_tables_hold_sizes_and_hashes_and_rows_of_dialogues(folder, tmp_path):
+    output, datasets = tmp_path / "out", tmp_path / "datasets"
+    for name in ("banking77", "dialogre"):
+        (datasets / name).mkdir(parents=True)
+    (datasets / "banking77" / "test.csv").write_text("text")
+    pairs = [{"x": "a", "y": "b", "rid": [1]}, {"x": "b", "y": "c", "rid": [37]}]
+    dialogues = [[["A: hi"], pairs], [["B: no"], pairs[:1]]]
+    (datasets / "dialogre" / "dev.json").write_text(json.dumps(dialogues))
     given = ["--data", str(folder), "--datasets", str(datasets), "--output", str(output)]
     assert data_command.main(given) == 0
-    (row,), (data,) = (read_records(output / f"{name}.csv") for name in ("files", "data"))
+    (row,), data = (read_records(output / f"{name}.csv") for name in ("files", "data"))
     assert row["sha256"] == hashlib.sha256((folder / f"{NAME}.npz").read_bytes()).hexdigest()
     assert (row["classes"], row["validation"], row["test"]) == (3, 5, 7)
-    assert (data["name"], data["file"], data["rows"]) == ("banking77", "test.csv", "")
+    assert {each["file"]: each["rows"] for each in data} == {"test.csv": "", "dev.json": 3}
 
 
-def test_rows_of_dialogues_are_counted(datasets):
-    folder = datasets / "dialogre"
-    folder.mkdir()
-    pairs = [{"x": "a", "y": "b", "rid": [1]}, {"x": "b", "y": "c", "rid": [37]}]
-    (folder / "dev.json").write_text(json.dumps([[["A: hi"], pairs], [["B: no"], pairs[:1]]]))
-    counted = {one["file"]: one["rows"] for one in data_command.describe_datasets(datasets)}
-    assert counted == {"test.csv": "", "dev.json": 3}
-
-
-def test_other_and_missing_files_are_told(folder, tmp_path, capsys):
+def test_other_missing_and_unknown_files_are_told(folder, tmp_path, capsys):
     assert data_command.main(["--data", str(folder), "--check", "--output", str(tmp_path)]) == 1
     told = capsys.readouterr().out.splitlines()
-    assert f"{NAME}: another file" in told
-    assert "sst2_gpt2: missing" in told
-
-
-def test_a_file_that_nobody_knows_is_an_error(folder, tmp_path):
+    assert {f"{NAME}: another file", "sst2_gpt2: missing"} <= set(told)
     (folder / "stranger.npz").write_bytes(b"")
     with pytest.raises(SystemExit, match=r"stranger\.npz"):
         data_command.main(["--data", str(folder), "--output", str(tmp_path)])

@@ -51,27 +51,22 @@ def test_calibrated_predictions_agree_with_the_labels(name):
     np.testing.assert_array_equal(data.fresh.proba, data.fresh.truth)
 
 
-def test_the_bias_is_the_known_one():
-    rows = draw("bias 2", 500).fresh
-    against = np.arange(10) < worlds.AGAINST
+def test_a_bias_and_a_confusion_can_be_undone_and_wrong_confidence_leaves_decisions_right():
+    rows, against = draw("bias 2", 500).fresh, np.arange(10) < worlds.AGAINST
     undone = softmax(np.log(rows.proba) + 2.0 * against, axis=1)
     np.testing.assert_allclose(undone, rows.truth)
-
-
-def test_a_matrix_undoes_the_confusion():
     rows, leak = draw("confused pairs", 500).fresh, WORLDS["confused pairs"].leak
-    matrix = np.eye(10)
-    for j in range(0, 10, 2):
-        matrix[j, j], matrix[j, j + 1] = 1 - leak, leak
+    matrix, pairs = np.eye(10), np.arange(0, 10, 2)
+    matrix[pairs, pairs], matrix[pairs, pairs + 1] = 1 - leak, leak
     undone = softmax(np.log(rows.proba) @ np.linalg.inv(matrix).T, axis=1)
     np.testing.assert_allclose(undone, rows.truth)
-
-
-@pytest.mark.parametrize("name", ["too sure", "confidence by class"])
-def test_wrong_confidence_leaves_decisions_right(name):
-    rows = draw(name, 500).fresh
-    np.testing.assert_array_equal(rows.proba.argmax(axis=1), rows.truth.argmax(axis=1))
-    assert np.abs(rows.proba - rows.truth).max() > 0.1
+    for name in ("too sure", "confidence by class"):
+        rows = draw(name, 500).fresh
+        np.testing.assert_array_equal(rows.proba.argmax(axis=1), rows.truth.argmax(axis=1))
+        assert np.abs(rows.proba - rows.truth).max() > 0.1
+    rows = draw("labels, best already", 500).fresh  # odds of labels are moved alike
+    moved = logit(rows.proba) - logit(rows.truth)
+    np.testing.assert_allclose(moved, moved[0, 0])
 
 
 def test_over_all_speakers_no_class_is_favoured_and_each_has_his_own_ways():
@@ -103,13 +98,6 @@ def test_what_is_wrong_with_small_probabilities():
     np.testing.assert_allclose(kept.sum(axis=1), 1)
 
 
-def test_leaving_a_row_out_lowers_the_share_of_its_class():
-    data = draw("leave-one-out", 100)
-    own = data.proba[np.arange(data.y.size), data.y]
-    others = [data.proba[data.y != k, k].mean() for k in data.y]
-    assert (own < others).all()
-
-
 def test_a_repaired_bias_is_gone_from_later_and_fresh_rows():
     data = draw("bias 2, repaired half-way", 4000)
     np.testing.assert_allclose(data.fresh.proba, data.fresh.truth)
@@ -122,7 +110,10 @@ def test_a_repaired_bias_is_gone_from_later_and_fresh_rows():
     assert abs(missing[1]) < 0.05
 
 
-def test_labels_of_unsure_rows_groups_and_weights_are_passed_as_told():
+def test_rows_left_out_labels_of_unsure_rows_groups_and_weights_are_as_told():
+    data = draw("leave-one-out", 100)
+    own = data.proba[np.arange(data.y.size), data.y]  # a row that is left out lowers its class
+    assert (own < [data.proba[data.y != k, k].mean() for k in data.y]).all()
     data = draw("labels of the 30 % least sure", 1000)
     has_label, top = data.y >= 0, data.proba.max(axis=1)
     assert has_label.mean() == pytest.approx(0.3, abs=0.01)
@@ -132,12 +123,6 @@ def test_labels_of_unsure_rows_groups_and_weights_are_passed_as_told():
     period = blocks.y.size // 5
     np.testing.assert_array_equal(blocks.y[:-period], blocks.y[period:])
     assert np.log(draw("weights, log sd 3", 2000).weight).std() == pytest.approx(3, abs=0.3)
-
-
-def test_odds_of_labels_are_moved_alike():
-    rows = draw("labels, best already", 500).fresh
-    moved = logit(rows.proba) - logit(rows.truth)
-    np.testing.assert_allclose(moved, moved[0, 0])
 
 
 # What is called true is true.
@@ -185,10 +170,7 @@ def test_f_scores_are_those_of_drawn_labels_and_no_threshold_beats_the_best(beta
         assert truth.f_score(p, decided, beta) <= truth.f_score(p, best, beta) + ROUNDING
     both = np.column_stack([p, p[::-1]])
     assert truth.label_macro_f1(both, both > 0.5) == pytest.approx(truth.f_score(p, p > 0.5))
-
-
-def test_log_loss_of_labels_is_that_of_two_classes():
-    p, q = np.array([[0.2, 0.7]]), np.array([[0.4, 0.6]])
+    p, q = np.array([[0.2, 0.7]]), np.array([[0.4, 0.6]])  # their log loss is that of two classes
     pairs = [np.array([[x, 1 - x] for x in part.ravel()]) for part in (p, q)]
     assert truth.label_log_loss(p, q) == pytest.approx(truth.log_loss(*pairs))
 
@@ -196,15 +178,12 @@ def test_log_loss_of_labels_is_that_of_two_classes():
 # Numbers and tables.
 
 
-def test_intervals_are_clopper_and_pearson():
-    share = summary.count([True] * 3 + [False] * 57)
-    exact = binomtest(3, 60).proportion_ci(method="exact")
-    assert (share.n, share.of, share.low, share.high) == (3, 60, exact.low, exact.high)
-
-
-def test_bounds_are_one_sided():
+def test_intervals_are_clopper_and_pearson_and_bounds_one_sided():
     for n in (0, 3):
-        bound = summary.upper_bound(summary.count([True] * n + [False] * (60 - n)))
+        share, exact = summary.count([True] * n + [False] * (60 - n)), binomtest(n, 60)
+        ends = exact.proportion_ci(method="exact")
+        assert (share.n, share.of, share.low, share.high) == (n, 60, ends.low, ends.high)
+        bound = summary.upper_bound(share)
         assert binomtest(n, 60, bound, alternative="less").pvalue == pytest.approx(0.05)
 
 
@@ -320,8 +299,6 @@ def test_promise_is_told_by_world(tmp_path, monkeypatch, without_mapie):
         broken = f"{np.mean([record[f'{name}_broken'] for record in records]):.1%}"
         (line,) = (x for x in rules_table.splitlines() if x.startswith(f"| {words} |"))
         assert line.endswith(f"| {broken} | {broken} |")
-    shares = [record["adjusted_share"] for record in records]
-    assert f"| {np.mean(shares):.1%} |" in simulated.promise_table(records)
 
 
 def test_promise_is_held_to_the_test_rows_of_classifiers(tmp_path, without_mapie):

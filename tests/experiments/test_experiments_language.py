@@ -52,22 +52,11 @@ def test_labels_that_are_not_drawn_are_not_used(name):
     np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
 
 
-def line(against, low, high, *, labels=50):
-    return {
-        "method": "Adjuster",
-        "against": against,
-        "labels": labels,
-        "all_labels": False,
-        "ci_low": low,
-        "ci_high": high,
-        "change_low": low,
-        "change_high": high,
-    }
-
-
 def test_only_clear_wins_and_losses_count():
-    lines = [line("BCTS", 0.1, 2.0), line("BCTS", -1.0, 1.0), line("BCTS", -3.0, -0.5)]
-    lines += [line("BCTS", 0.2, 0.9)]
+    known = {"method": "Adjuster", "against": "BCTS", "labels": 50, "all_labels": False}
+    names = "ci_low", "ci_high", "change_low", "change_high"
+    ends = [(0.1, 2.0), (-1.0, 1.0), (-3.0, -0.5), (0.2, 0.9)]
+    lines = [known | dict(zip(names, 2 * pair, strict=True)) for pair in ends]
     assert "| BCTS | 2/1/1 |" in duels_table(lines, "ci_low", "ci_high", sign=1)
     loss = duels_table(lines, "change_low", "change_high", sign=-1)
     assert "| BCTS | 1/1/2 |" in loss  # lower is better
@@ -81,11 +70,7 @@ def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
     language.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
     tables = check_page(output)
     rows = tables["language"]
-    assert {(row["labels"], row["draws"]) for row in rows} == {
-        ("0", "1"),
-        ("50", "2"),
-        ("90", "1"),
-    }
+    assert {row["labels"]: row["draws"] for row in rows} == {"0": "1", "50": "2", "90": "1"}
     base = 100 * np.mean(test.argmax(axis=1) == test_y)
     for row in rows:
         if row["against"] == "untouched":

@@ -31,17 +31,11 @@ PROBA = np.array([[0.7, 0.6, 0.1], [0.4, 0.2, 0.4], [0.1, 0.2, 0.1], [0.5, 0.5, 
 
 
 def naive_loose_macro(y, p):
-    precision, recall = [], []
-    for true, pred in zip(y, p, strict=True):
-        gold = {j for j, v in enumerate(true) if v}
-        found = {j for j, v in enumerate(pred) if v}
-        if found:
-            precision.append(len(gold & found) / len(found))
-        if gold:
-            recall.append(len(gold & found) / len(gold))
-    if not precision or not recall:
-        return 0.0
-    a, b = sum(precision) / len(precision), sum(recall) / len(recall)
+    shares = [
+        [(t & d).sum() / over.sum() for t, d, over in zip(y, p, by, strict=True) if over.any()]
+        for by in (p, y)  # precision, recall
+    ]
+    a, b = (np.mean(each) if each else 0.0 for each in shares)
     return 2 * a * b / (a + b) if a + b else 0.0
 
 

@@ -8,14 +8,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from experiments import reproduce, samples
-from experiments._output import (
-    fill_page,
-    parse_arguments,
-    read_part,
-    read_records,
-    write_records,
-)
+from experiments import _output as output, reproduce, samples
+from experiments._output import read_records, write_records
 from experiments.samples import SAMPLES, Folders, Sample
 from tests.pages import check_page, read_page
 from tests.versions import present_versions
@@ -72,16 +66,17 @@ def test_a_line_that_has_changed_is_told(study, monkeypatch, capsys):
     assert "OUT OF DATE (and the page says so)" in capsys.readouterr().out
 
 
-def test_data_that_are_not_there_are_asked_for(study, monkeypatch, capsys):
-    monkeypatch.setattr(samples, "SAMPLES", (study._replace(needs="predictions"),))
+@pytest.mark.parametrize(
+    ("lacking", "told"),
+    [
+        ({"needs": "predictions"}, "not looked at: give the folder with --predictions"),
+        ({"package": "no_such_package"}, "not looked at: it needs no_such_package"),
+    ],
+)
+def test_what_is_not_there_is_asked_for(study, monkeypatch, capsys, lacking, told):
+    monkeypatch.setattr(samples, "SAMPLES", (study._replace(**lacking),))
     assert samples.main([]) == 0
-    assert "not looked at: give the folder with --predictions" in capsys.readouterr().out
-
-
-def test_a_package_that_is_not_installed_is_told(study, monkeypatch, capsys):
-    monkeypatch.setattr(samples, "SAMPLES", (study._replace(package="no_such_package"),))
-    assert samples.main([]) == 0
-    assert "not looked at: it needs no_such_package" in capsys.readouterr().out
+    assert told in capsys.readouterr().out
 
 
 # Pages of studies: tables generated, words by hand.
@@ -94,16 +89,16 @@ def test_tables_are_replaced_and_words_stay(tmp_path):
     page = tmp_path / "README.md"
     page.write_text(WORDS.format("old").replace("\nold\n", "\n"))  # a place with nothing in it
     for table in ("| 1 |", "| 2 |"):
-        fill_page(page, tmp_path, {"a": table})
+        output.fill_page(page, tmp_path, {"a": table})
         assert page.read_text() == WORDS.format(f"\n{table}\n")
     quick = tmp_path / "quick"  # another folder gets a copy that says so
     quick.mkdir()
-    fill_page(page, quick, {"a": "| 3 |"})
+    output.fill_page(page, quick, {"a": "| 3 |"})
     assert page.read_text() == WORDS.format("\n| 2 |\n")
     told = "*The tables are from another run than the words.*\n\n"
     assert read_page(quick) == told + WORDS.format("\n| 3 |\n")
     with pytest.raises(SystemExit, match="no place for the table 'b'"):
-        fill_page(page, tmp_path, {"b": "x"})
+        output.fill_page(page, tmp_path, {"b": "x"})
 
 
 def test_records_come_back_as_they_were(tmp_path):
@@ -123,31 +118,28 @@ def test_a_part_that_a_run_left_out_comes_from_the_committed_numbers(tmp_path):
         for name in names:
             write_records(folder / f"{name}.csv", [{"from": folder.name}])
     page = committed / "README.md"
-    assert [read_part(new, page, name)[0]["from"] for name in "ab"] == ["new", "results"]
+    assert [output.read_part(new, page, name)[0]["from"] for name in "ab"] == ["new", "results"]
 
 
 def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
     arguments = ["--output", str(tmp_path)]
-    tables = parse_arguments("any", "", [*arguments, "--tables"], data="files", has_tables=True)
+    options = {"data": "files", "has_tables": True}
+    tables = output.parse_arguments("any", "", [*arguments, "--tables"], **options)
     assert tables.tables
     assert tables.data is None
     absent = ["--data", str(tmp_path / "absent")]
     for given, message in (([], "--data DIR is needed: the folder with files"), (absent, "--data")):
         with pytest.raises(SystemExit, match="2"):
-            parse_arguments("any", "", [*arguments, *given], data="files")
+            output.parse_arguments("any", "", [*arguments, *given], **options)
         assert message in capsys.readouterr().err
 
 
 # The committed pages show the committed numbers.
 
 
-# They write tables only from a run, or none at all.
-OTHERS = {
-    "benchmark.scikit_learn",
-    "blur.corruption",
-    "last_layer",
-    "simulation",
-    "simulation.geometry",
+OTHERS = {  # they write tables only from a run, or none at all
+    *("benchmark.scikit_learn", "blur.corruption", "last_layer"),
+    *("simulation", "simulation.geometry"),
 }
 STUDIES = [study.name for study in reproduce.STUDIES if study.name not in OTHERS]
 

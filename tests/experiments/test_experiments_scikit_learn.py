@@ -41,15 +41,13 @@ def test_the_command_writes_a_table(tmp_path, monkeypatch):
 
 def records(**losses):
     """Three splits of one classifier, with log losses that rise by split."""
+    known = {"data": "d", "classifier": "c", "accuracy": 0.5, "balanced_accuracy": 0.6}
     return [
-        {
-            "data": "d",
-            "classifier": "c",
+        known
+        | {
             "tool": tool,
             "refused": tool == "altnorm" and split == 0,
-            "log_loss": loss + 0.01 * split,
-            "accuracy": 0.5,
-            "balanced_accuracy": 0.6,
+            "log_loss": loss + split / 100,
         }
         for tool, loss in losses.items()
         for split in range(3)

@@ -84,29 +84,15 @@ def test_classifiers_of_one_source_are_drawn_together():
     assert source_interval({f"same_{k}": float(k % 2) for k in range(40)}) == (0.5, 0.5)
 
 
-def test_a_pattern_chooses_classifiers(folder, tmp_path):
-    given = ["--data", str(folder), "--only", "dialogre*", "--measure", "--skip-few"]
-    suite.main([*given, "--output", str(tmp_path / "out"), "--jobs", "1"])
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels.csv"]
-
-
-def test_calibration_error_by_hand():
+def test_calibration_error_p_values_and_holms_rule_by_hand():
     proba = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
     y = np.array([0, 1, 1, 1])
     assert top_label_error(proba, y) == pytest.approx(0.5 * abs(0.9 - 0.5) + 0.5 * abs(0.6 - 1))
-
-
-def test_holm_passes_until_the_first_that_fails():
+    assert p_value({"gain": 2.0, "ci_low": 0.0, "ci_high": 4.0}) == pytest.approx(0.05)
+    assert p_value({"gain": 0.0, "ci_low": 0.0, "ci_high": 0.0}) == 1.0
     found = passes_holm([0.02, 0.011, 0.9, 0.03])  # 0.011 <= 0.05 / 4, but 0.02 > 0.05 / 3
     assert found.tolist() == [False, True, False, False]
     assert passes_holm([0.01, 0.012, 0.02, 0.04]).all()
-    assert not passes_holm([1.0, 1.0]).any()
-
-
-def test_the_p_value_belongs_to_the_interval():
-    touching = {"gain": 2.0, "ci_low": 0.0, "ci_high": 4.0}
-    assert p_value(touching) == pytest.approx(0.05)
-    assert p_value({"gain": 0.0, "ci_low": 0.0, "ci_high": 0.0}) == 1.0
 
 
 def test_another_order_has_the_same_rows(folder):
