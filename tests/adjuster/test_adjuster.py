@@ -11,7 +11,7 @@ from sklearn import config_context, metrics as sk
 from sklearn.base import clone
 
 import altnorm
-from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
+from altnorm import Adjuster, AlternatingNormalizer, InputError
 from altnorm.evidence.verdict import compare_predictions
 from altnorm.peers import BiasCorrectedTemperature, CurveScaling, Identity, MatrixScaling
 from tests.problems import MODES, calibrated, confused, planted, planted_labels
@@ -38,16 +38,13 @@ def draw(seed, n, bias, sharpness):
     y = rng.choice(3, n, p=[0.5, 0.3, 0.2])
     y[:3] = np.arange(3)
     z = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[y] + [0, bias, 0]
-    return softmax(sharpness * z, axis=1), y
+    proba = softmax(sharpness * z, axis=1)
+    proba.setflags(write=False)  # it is only read
+    return proba, y
 
 
-PROBLEMS = st.builds(
-    draw,
-    st.integers(0, 1000),
-    st.integers(30, 150),
-    st.sampled_from([0.0, 0.3, 1.5]),
-    st.sampled_from([0.3, 1.0, 3.0]),
-)
+SIZES = st.integers(0, 1000), st.integers(30, 150)
+PROBLEMS = st.builds(draw, *SIZES, st.sampled_from([0, 0.3, 1.5]), st.sampled_from([0.3, 1, 3]))
 
 
 def gain(fitted, proba, y):
@@ -71,9 +68,9 @@ def check_verdict(fitted, before, decided_before, truth, given):
         assert verdict.evidence == verdict.gates.route
     elif decided_before is not None:
         np.testing.assert_array_equal(fitted.predict(given), decided_before)
-    rise = next(gate for gate in verdict.gates if gate.name == "rise")
-    assert (rise.held, rise.value) == (verdict.gain > 0, verdict.gain)
-    test = next(gate for gate in verdict.gates if gate.name == "score")
+    rise, test, *_ = verdict.gates
+    assert (rise.name, rise.held, rise.value) == ("rise", verdict.gain > 0, verdict.gain)
+    assert test.name == "score"
     assert test.held == (test.value < verdict.significance)
     assert min(test.value, 1 - test.value) == pytest.approx(verdict.p_value / 2)
     table = dict(zip(fitted.cv_results_["family"], fitted.cv_results_["log_loss"], strict=False))
@@ -180,10 +177,9 @@ def test_several_labels_that_say_yes_too_rarely(mode):
 def test_few_labels_per_class_leave_the_matrix_out():
     rng = np.random.default_rng(0)
     proba, y = rng.dirichlet(np.ones(30), 100), rng.integers(30, size=100)
-    fitted = Adjuster(("bias", "matrix")).fit(proba, y)
-    assert fitted.families_["matrix"].reason == "too_few_labels"
-    assert "too few labels per class" in str(fitted.families_["matrix"])
     alone = Adjuster(("matrix",)).fit(proba, y)
+    assert alone.families_["matrix"].reason == "too_few_labels"
+    assert "too few labels per class" in str(alone.families_["matrix"])
     assert alone.family_ == "temperature"
     assert isinstance(alone.model_, Identity)
 
@@ -279,6 +275,7 @@ def test_without_calibration_and_evidence_nothing_changes(dtype):
     assert fitted.family_ is None
     found = fitted.transform(proba)
     assert found.dtype == dtype
+    assert not np.shares_memory(found, proba)
     np.testing.assert_array_equal(found, proba)
 
 
@@ -332,22 +329,6 @@ def test_frames_come_out_where_scikit_learn_is_told_so():
         assert isinstance(fitted.transform(frame), pd.DataFrame)
         assert isinstance(fitted.predict_proba(frame), np.ndarray)
         assert clone(fitted).fit(frame, np.array(list("abcd"))[y]).verdict_ == fitted.verdict_
-
-
-@pytest.mark.parametrize("bias", [0.0, 1.5])
-def test_the_rows_given_are_only_read(bias):
-    proba, y = draw(0, 200, bias, 1.0)
-    proba.setflags(write=False)
-    for estimator in (
-        Adjuster(),
-        Adjuster(calibrate=False, significance=1e-9),
-        AlternatingNormalizerCV(),
-        AlternatingNormalizer(threshold=1.0),
-        Identity(),
-    ):
-        fitted = estimator.fit(proba, y)
-        for rows in (proba, proba.astype(np.float32)):
-            assert not np.shares_memory(fitted.transform(rows), rows)
 
 
 @pytest.mark.parametrize("mode", [None, "pairs"])

@@ -8,15 +8,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
-from altnorm import AdjustedClassifier, Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm.peers import (
-    BatchCalibration,
-    BiasCorrectedTemperature,
-    Identity,
-    LabelThresholds,
-    MatrixScaling,
-    TemperatureScaling,
+from altnorm import (
+    AdjustedClassifier,
+    Adjuster,
+    AlternatingNormalizer,
+    AlternatingNormalizerCV,
+    peers,
 )
+from altnorm.peers import BiasCorrectedTemperature, LabelThresholds, MatrixScaling
 
 GRID = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothings": (0.0,)}
 
@@ -45,12 +44,12 @@ ESTIMATORS = [
     AlternatingNormalizerCV(**GRID, input="logits", cv=3),
     Adjuster(("alternating", "bias"), input="logits", cv=3),
     Adjuster(("bias",), input="logits", cv=3, insist=True, scoring="balanced_accuracy"),
-    BatchCalibration(input="logits"),
+    peers.BatchCalibration(input="logits"),
     BiasCorrectedTemperature(input="logits"),
-    Identity(input="logits"),
+    peers.Identity(input="logits"),
     ThresholdsOfChecks(input="logits"),
     MatrixScaling(1.0, input="logits"),
-    TemperatureScaling(input="logits"),
+    peers.TemperatureScaling(input="logits"),
     AdjustedClassifier(LogisticRegression(C=0.1), Adjuster(("bias",), cv=3), cv=2),
     AdjustedClassifier(LogisticRegression(C=0.1), scoring="balanced_accuracy", cv=2),
 ]
@@ -66,29 +65,32 @@ RATIOS = (
 )
 FOLDS_ARE_A_NUMBER = "The check passes lists of splits as `cv`, which is a number of folds here."
 SPLITS_OF_ROWS = "The check passes lists of splits as `cv` that hold rows of weight 0 as well."
+ON_WEIGHTS = {
+    LabelThresholds: RATIOS,
+    BiasCorrectedTemperature: FOLDS_ARE_A_NUMBER,
+    MatrixScaling: FOLDS_ARE_A_NUMBER,
+    Adjuster: SPLITS_OF_ROWS,
+    AlternatingNormalizerCV: SPLITS_OF_ROWS,
+}
 
 
 def expected_failures(estimator):
     if isinstance(estimator, AdjustedClassifier):
         return {}
-    on_weights = {
-        LabelThresholds: RATIOS,
-        BiasCorrectedTemperature: FOLDS_ARE_A_NUMBER,
-        MatrixScaling: FOLDS_ARE_A_NUMBER,
-        Adjuster: SPLITS_OF_ROWS,
-        AlternatingNormalizerCV: SPLITS_OF_ROWS,
-    }
     reasons = {}
-    for kind, reason in on_weights.items():
+    for kind, reason in ON_WEIGHTS.items():
         if isinstance(estimator, kind):
             reasons["check_sample_weight_equivalence_on_dense_data"] = reason
             by_hand = reason is FOLDS_ARE_A_NUMBER
             if by_hand and parse_version(sklearn.__version__) < parse_version("1.7"):
                 reasons["check_sample_weight_equivalence_on_sparse_data"] = reason
     if not isinstance(estimator, LabelThresholds):
-        reasons["check_estimators_overwrite_params"] = THREE_CLASSES_TWO_COLUMNS
-        reasons["check_estimators_fit_returns_self"] = THREE_CLASSES_TWO_COLUMNS
-        reasons["check_readonly_memmap_input"] = THREE_CLASSES_TWO_COLUMNS
+        names = (
+            "estimators_overwrite_params",
+            "estimators_fit_returns_self",
+            "readonly_memmap_input",
+        )
+        reasons |= {f"check_{name}": THREE_CLASSES_TWO_COLUMNS for name in names}
     return reasons
 
 

@@ -84,6 +84,12 @@ def test_classifiers_of_one_source_are_drawn_together():
     assert source_interval({f"same_{k}": float(k % 2) for k in range(40)}) == (0.5, 0.5)
 
 
+def test_a_pattern_chooses_classifiers(folder, tmp_path):
+    given = ["--data", str(folder), "--only", "dialogre*", "--measure", "--skip-few"]
+    suite.main([*given, "--output", str(tmp_path / "out"), "--jobs", "1"])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels.csv"]
+
+
 def test_calibration_error_p_values_and_holms_rule_by_hand():
     proba = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
     y = np.array([0, 1, 1, 1])
