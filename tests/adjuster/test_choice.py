@@ -301,7 +301,7 @@ def test_a_gain_that_goes_where_like_rows_are_kept_together_is_told(
 
     proba, y = planted(n)
     monkeypatch.setattr(choice, "_trial_by_clusters", keep_some)
-    monkeypatch.setattr(choice, "look_for_copies", lambda *_: Copies(1, may_be_copies))
+    monkeypatch.setattr(choice.likeness, "look_for_copies", lambda *_: Copies(1, may_be_copies))
     verdict = Adjuster(("bias",)).fit(proba, y).verdict_
     cautions = [each for each in verdict.cautions if each.code == "likeness"]
     assert [each.serious for each in cautions] == ([not adopted] if told else [])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from altnorm import families
 from altnorm._base.arrays import GivenArray, entries_at, move, one_thread
 from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
@@ -17,19 +18,10 @@ from altnorm._base.persistence import storable
 from altnorm._base.symbols import CHOSEN_BY_FIT, names_symbols
 from altnorm._base.validation import check_integer, check_level
 from altnorm._base.words import html_card, model_words
+from altnorm.adjuster import choice
 from altnorm.adjuster.adaptation import KnownBalance, adapt
 from altnorm.adjuster.alternating_paths import K_MAX
 from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
-from altnorm.adjuster.choice import (
-    Evidence,
-    MixtureTrial,
-    candidates_table,
-    choose,
-    conclude,
-    family_verdicts,
-    log_loss_verdict,
-    try_likeness,
-)
 from altnorm.adjuster.mixture import Mixture
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
@@ -53,13 +45,6 @@ from altnorm.evidence.promise import coverage, make_promise
 from altnorm.evidence.seen import sketch_rows
 from altnorm.evidence.suspicion import Labelled, find_suspicion
 from altnorm.evidence.verdict import Caution, Verdict
-from altnorm.families import (
-    BiasCorrectedTemperature,
-    CurveScaling,
-    Identity,
-    LabelwiseScaling,
-    MatrixScaling,
-)
 
 
 class Judged(NamedTuple):
@@ -72,11 +57,11 @@ class Judged(NamedTuple):
 
 
 MODELS = (  # what may correct probabilities
-    Identity,
-    BiasCorrectedTemperature,
-    MatrixScaling,
-    CurveScaling,
-    LabelwiseScaling,
+    families.Identity,
+    families.BiasCorrectedTemperature,
+    families.MatrixScaling,
+    families.CurveScaling,
+    families.LabelwiseScaling,
     AlternatingNormalizer,
 )
 
@@ -284,10 +269,10 @@ class Adjuster(ProbabilityTransformer):
         self._keep(read)
         with one_thread():
             folds = assign_folds(data.classes, self.cv, data.groups, data.proba)
-            evidence = Evidence(data, folds, self.significance)
+            evidence = choice.Evidence(data, folds, self.significance)
             fitter = CrossFitter(data, folds, calibrate=self.calibrate, k_max=self.k_max)
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
-            trial = choose(evidence, fitter, competitors)
+            trial = choice.choose(evidence, fitter, competitors)
             cautions, refused = self._examine(fitter, trial)
             fitter.release()
             self._conclude(competitors, trial, cautions, refused)
@@ -441,7 +426,7 @@ class Adjuster(ProbabilityTransformer):
             fields.record("shift_", Shift)
 
     def _examine(
-        self, fitter: CrossFitter, trial: MixtureTrial
+        self, fitter: CrossFitter, trial: choice.MixtureTrial
     ) -> tuple[list[Caution | None], str]:
         """What the evidence cannot see, and why nothing must be adopted; else nothing."""
         data, cautions = fitter.data, list[Caution | None]()
@@ -458,14 +443,14 @@ class Adjuster(ProbabilityTransformer):
                 cautions.append(data.purpose.price(rows, before, after, trial.mixture.proba))
                 cautions.append(fading_gain(trial.rows) or fading_gain(trial.log_loss_rows))
             cautions.append(unlike_labelled(data.proba, data.unlabelled))
-        likeness = try_likeness(fitter, trial)
+        likeness = choice.try_likeness(fitter, trial)
         is_copied = likeness is not None and likeness.serious
         return [*cautions, likeness], "near_copies" if is_copied else ""
 
     def _conclude(
         self,
         competitors: Competitors,
-        trial: MixtureTrial,
+        trial: choice.MixtureTrial,
         cautions: list[Caution | None],
         refused: str,
     ) -> None:
@@ -487,16 +472,16 @@ class Adjuster(ProbabilityTransformer):
         self.verdict_ = verdict.with_cautions([*cautions, too_few_rows(verdict)])
         # What makes decisions suspect concerns probabilities, too: they come from the same rows.
         nothing = (bool(refused) and not self.insist) or not (self.calibrate or applied)
-        outcome = conclude(trial, applied=applied, nothing=nothing)
+        outcome = choice.conclude(trial, applied=applied, nothing=nothing)
         self.model_, self.mixture_, self.decision_, self.family_, proba, log_p = outcome
         decided = trial.codes if applied else evidence.before
         if self.target_accuracy is not None:
             self._promise(evidence.data, proba, decided)
         self._judged = Judged(evidence.data.proba, proba, decided, evidence.data.labels)
         untouched = competitors.untouched.log_p
-        self.calibration_ = log_loss_verdict(evidence, log_p, untouched, adopted=not nothing)
-        self.families_ = family_verdicts(evidence, competitors, trial.mixture.candidate)
-        self.cv_results_ = candidates_table(competitors, evidence.data.weight)
+        self.calibration_ = choice.log_loss_verdict(evidence, log_p, untouched, adopted=not nothing)
+        self.families_ = choice.family_verdicts(evidence, competitors, trial.mixture.candidate)
+        self.cv_results_ = choice.candidates_table(competitors, evidence.data.weight)
 
     def _promise(self, data: Validation, proba: np.ndarray, decided: np.ndarray) -> None:
         """Choose which rows to decide, by cross-fitted probabilities of what is decided."""

@@ -16,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import logit
 
+from altnorm import families
 from altnorm._base.arrays import Array, array_namespace, quiet, take_rows, to_numpy, widest_float
 from altnorm.adjuster.alternating_paths import (
     K_MAX,
@@ -27,13 +28,6 @@ from altnorm.adjuster.alternating_paths import (
 )
 from altnorm.adjuster.validation import Validation
 from altnorm.evidence.scores import NEG_LOG_LOSS
-from altnorm.families import (
-    BiasCorrectedTemperature,
-    CurveScaling,
-    Identity,
-    LabelwiseScaling,
-    MatrixScaling,
-)
 from altnorm.families.crossfit import STRENGTHS, Path, cross_fit, is_behind
 from altnorm.families.labelwise import OddsTempering, fit_odds_tempering, labelwise_path
 from altnorm.families.linear import (
@@ -115,9 +109,9 @@ class CrossFitter:
         """Forget what is as large as the data, and can be worked out again."""
         self.__dict__.pop("rows", None)
 
-    def compete(self, families: Sequence[str], *, n_jobs: int | None = None) -> Competitors:
+    def compete(self, names: Sequence[str], *, n_jobs: int | None = None) -> Competitors:
         """Cross-fit the best setting of each family."""
-        reasons = {name: self.obstacle(name) for name in families}
+        reasons = {name: self.obstacle(name) for name in names}
         competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
         tasks = (delayed(self._best_of)(name) for name in competing)
         made = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
@@ -169,8 +163,8 @@ class CrossFitter:
         log_p = self._clip(score_rows(self.data.labels, proba))
         return Candidate("none", {}, log_p, lambda: proba, lambda: Fitted(self._identity(), None))
 
-    def _identity(self) -> Identity:
-        return Identity(multilabel=self.data.kind.multilabel).fit(self.data.proba[:1])
+    def _identity(self) -> families.Identity:
+        return families.Identity(multilabel=self.data.kind.multilabel).fit(self.data.proba[:1])
 
     def temperature(self) -> Candidate:
         """Return one temperature for all."""
@@ -287,13 +281,13 @@ class CrossFitter:
         if self.data.kind.is_multilabel:
             bends = name == "curves"
             labels = partial(labelwise_path, bends=bends)
-            return labels, STRENGTHS, partial(LabelwiseScaling, bends=bends)
+            return labels, STRENGTHS, partial(families.LabelwiseScaling, bends=bends)
         if name == "matrix":
-            return matrix_path, MATRIX_STRENGTHS, MatrixScaling
+            return matrix_path, MATRIX_STRENGTHS, families.MatrixScaling
         if name == "curves":
             path: Path = partial(curve_path, n_facets=N_FACETS * facets)
-            return path, CURVE_STRENGTHS, partial(CurveScaling, facets=facets)
-        return bias_path, STRENGTHS, BiasCorrectedTemperature
+            return path, CURVE_STRENGTHS, partial(families.CurveScaling, facets=facets)
+        return bias_path, STRENGTHS, families.BiasCorrectedTemperature
 
     def _of_path(
         self,

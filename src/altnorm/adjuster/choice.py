@@ -27,15 +27,9 @@ from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, sco
 from altnorm.adjuster.mixture import CrossMixture, Mixture, no_mixture
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.decision import Decision
+from altnorm.evidence import likeness
 from altnorm.evidence.folds import deal_clusters
 from altnorm.evidence.gates import Gate, Gates
-from altnorm.evidence.likeness import (
-    CLUSTER_ROWS,
-    like_clusters,
-    like_rows,
-    look_for_copies,
-    repeats_in_blocks,
-)
 from altnorm.evidence.paired import Paired, attribute_gain, paired_test
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
@@ -315,12 +309,12 @@ def try_likeness(fitter: CrossFitter, trial: MixtureTrial) -> Caution | None:
     """
     data, n_folds = fitter.data, int(fitter.folds.max()) + 1
     n_rows, n_classes = data.proba.shape
-    if data.groups is not None or n_rows < CLUSTER_ROWS * n_folds:
+    if data.groups is not None or n_rows < likeness.CLUSTER_ROWS * n_folds:
         return None
-    rows = like_rows(fitter.rows, odds=data.kind.is_multilabel)
-    n_blocks = 0 if data.kind.is_multilabel else repeats_in_blocks(rows, data.classes)
+    rows = likeness.like_rows(fitter.rows, odds=data.kind.is_multilabel)
+    n_blocks = 0 if data.kind.is_multilabel else likeness.repeats_in_blocks(rows, data.classes)
     wrong = (data.kind.decide(data.proba) != data.labels).reshape(n_rows, -1).any(axis=1)
-    copies = look_for_copies(rows, data.labels, float(wrong.mean()))
+    copies = likeness.look_for_copies(rows, data.labels, float(wrong.mean()))
     n_copies = n_blocks or copies.per_case
     if n_copies > 1:
         order = ", one block after another" if n_blocks else ""
@@ -332,7 +326,9 @@ def try_likeness(fitter: CrossFitter, trial: MixtureTrial) -> Caution | None:
     if not trial.accepted:
         return None
     size = n_rows / (CLASS_PARTS * n_classes)
-    clusters = like_clusters(rows, n_folds, int(np.clip(size, CLUSTER_ROWS, MOST_CLUSTER_ROWS)))
+    clusters = likeness.like_clusters(
+        rows, n_folds, int(np.clip(size, likeness.CLUSTER_ROWS, MOST_CLUSTER_ROWS))
+    )
     del rows  # as large as the data
     again = _trial_by_clusters(fitter, trial, clusters)
     is_lost = again.test.gain < LOST * trial.test.gain and again.against(trial).errors < -CLEAR
@@ -344,7 +340,7 @@ def try_likeness(fitter: CrossFitter, trial: MixtureTrial) -> Caution | None:
         "groups that say which rows belong together, or look at a test set."
     )
     # Larger clusters leave out whole classes, and a gain may go for that reason.
-    is_unproved = size >= CLUSTER_ROWS and not again.accepted
+    is_unproved = size >= likeness.CLUSTER_ROWS and not again.accepted
     is_copied = is_lost and (copies.may_be or is_unproved)
     return Caution("likeness", text, again.test.gain, serious=is_copied)
 

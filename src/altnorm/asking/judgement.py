@@ -13,14 +13,7 @@ from altnorm._base.errors import InputError, shape_error
 from altnorm._base.labels import class_codes, is_missing
 from altnorm._base.validation import check_level, check_unmasked
 from altnorm._base.words import p_words
-from altnorm.asking.betting import (
-    DrawnUnits,
-    expected_labels,
-    first_crossing,
-    log_capital,
-    possible,
-    total_limits,
-)
+from altnorm.asking import betting
 from altnorm.asking.sampling import Outcomes, common_step, find_changes, value_changes
 from altnorm.decisions.decision import Decision, decision_of
 from altnorm.estimator.kinds import FittedModel, kind_of_labels
@@ -228,9 +221,9 @@ def weigh_labels(
     """Weigh the labels of changed rows, one after the other, in the order they were drawn in."""
     check_level(significance, "significance")
     step = common_step(pool.worth)
-    draws = DrawnUnits(outcomes.x, outcomes.size, pool.total, pool.n_changed, step)
+    draws = betting.DrawnUnits(outcomes.x, outcomes.size, pool.total, pool.n_changed, step)
     decision, n_decided = _decide(draws, significance)
-    low, high = total_limits(draws, significance)
+    low, high = betting.total_limits(draws, significance)
     unit = max(1, pool.n_rows)
     return Judgement(
         decision,
@@ -243,7 +236,7 @@ def weigh_labels(
         outcomes.x.size,
         outcomes.n_fixed,
         outcomes.n_broken,
-        expected_labels(draws, significance) if decision == GO_ON else 0,
+        betting.expected_labels(draws, significance) if decision == GO_ON else 0,
         n_decided,
         n_waiting,
         significance,
@@ -252,12 +245,12 @@ def weigh_labels(
     )
 
 
-def _decide(draws: DrawnUnits, significance: float) -> tuple[str, int | None]:
+def _decide(draws: betting.DrawnUnits, significance: float) -> tuple[str, int | None]:
     """The decision, and the number of labels after which it fell."""
-    adopt_at = first_crossing(draws, 0, significance)
+    adopt_at = betting.first_crossing(draws, 0, significance)
     # A total that is not above 0 is below the first that is.
-    reject_at = first_crossing(draws.mirrored(), -draws.step, significance)
-    lowest, highest = possible(draws)
+    reject_at = betting.first_crossing(draws.mirrored(), -draws.step, significance)
+    lowest, highest = betting.possible(draws)
     if lowest[-1] > draws.rounding:  # certainty outweighs earlier evidence
         return ADOPT, adopt_at
     settled = np.flatnonzero(highest <= draws.rounding)
@@ -268,7 +261,7 @@ def _decide(draws: DrawnUnits, significance: float) -> tuple[str, int | None]:
     return (GO_ON, None) if reject_at is None else (DO_NOT, reject_at)
 
 
-def _estimate(draws: DrawnUnits) -> float:
+def _estimate(draws: betting.DrawnUnits) -> float:
     """Total of the pool if the rest is like what was drawn."""
     if not draws.x.size:
         return math.nan if draws.n_units else 0.0
@@ -276,11 +269,11 @@ def _estimate(draws: DrawnUnits) -> float:
     return float(draws.x.sum() + left * np.mean(draws.x / draws.k))
 
 
-def _p_value(draws: DrawnUnits) -> float:
+def _p_value(draws: betting.DrawnUnits) -> float:
     """For "the total is not above 0": one over the largest capital so far."""
-    if possible(draws)[0][-1] > draws.rounding:
+    if betting.possible(draws)[0][-1] > draws.rounding:
         return 0.0
-    return min(1.0, float(np.exp(-log_capital(draws, 0).max())))
+    return min(1.0, float(np.exp(-betting.log_capital(draws, 0).max())))
 
 
 # Labels as a person gives them: in order, with gaps.

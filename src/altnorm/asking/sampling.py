@@ -202,7 +202,10 @@ def value_changes(worth: np.ndarray, before: np.ndarray, after: np.ndarray) -> C
     is_multilabel = worth.ndim == 3
     key = np.column_stack([column, new] if is_multilabel else [old, new])
     cases, case = np.unique(key, axis=0, return_inverse=True)
-    table = (_label_table if is_multilabel else _class_table)(worth, *cases.T)
+    if is_multilabel:  # what is gained if the truth is no, and if it is yes
+        table = worth[cases[:, 0], :, cases[:, 1]] - worth[cases[:, 0], :, 1 - cases[:, 1]]
+    else:
+        table = _class_table(worth, *cases.T)
     return ChangeValues(row, column, case.reshape(-1), table, len(before))
 
 
@@ -216,8 +219,3 @@ def _class_table(worth: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndar
     rounding = 4 * np.finfo(float).eps * np.abs(gained).max(axis=1)
     gain_of_other = np.where(high - low > rounding, np.nan, high)
     return np.column_stack([gained, np.where(is_other.any(axis=1), gain_of_other, 0.0)])
-
-
-def _label_table(worth: np.ndarray, label: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Value gained by each change of a label, if the truth is no and if it is yes."""
-    return worth[label, :, new] - worth[label, :, 1 - new]
