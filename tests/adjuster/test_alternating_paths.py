@@ -5,11 +5,7 @@ import pytest
 from scipy.special import expit, logsumexp, softmax
 
 from altnorm import AlternatingNormalizer
-from altnorm.adjuster.alternating_paths import (
-    Setting,
-    make_paths,
-    reference_sums,
-)
+from altnorm.adjuster.alternating_paths import Setting, make_paths, reference_sums
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.purpose import resolve_purpose
 from altnorm.estimator.kinds import resolve_kind

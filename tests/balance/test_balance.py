@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
-from altnorm import Adjuster, AlternatingNormalizer, InputError, balance as numerics, load
+from altnorm import Adjuster, InputError, balance as numerics, load
 from altnorm.adjuster.adaptation import _representative
 from altnorm.balance import (
     Sample,
@@ -20,7 +20,7 @@ from altnorm.balance import (
     look_for_shift,
     spread_rows,
 )
-from altnorm.peers import BiasCorrectedTemperature, MatrixScaling, TemperatureScaling
+from altnorm.peers import TemperatureScaling
 from tests.problems import planted_labels
 
 OLD, NEW = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
@@ -98,26 +98,19 @@ def few_draws(monkeypatch):
 
 
 @pytest.mark.usefixtures("few_draws")
-@pytest.mark.parametrize("balance", [OLD, NEW], ids=["same", "other"])
-def test_label_shift_is_seldom_rejected(balance):
+@pytest.mark.parametrize(
+    ("balance", "bias"), [(OLD, 0.0), (NEW, 0.0), (NEW, 1.0)], ids=["same", "other", "leaning"]
+)
+def test_label_shift_is_seldom_rejected(balance, bias):
+    """Also of probabilities that lean to a class, with but a temperature to calibrate them."""
     found = []
     for k in range(60):
-        known, codes = draw(200, OLD, 2 * k)
-        found.append(p_value(draw(200, balance, 2 * k + 1)[0], known=known, codes=codes))
+        known, codes = draw(200, OLD, 2 * k, bias=bias)
+        model = TemperatureScaling().fit(known, codes) if bias else None
+        new = draw(200, balance, 2 * k + 1, bias=bias)[0]
+        found.append(p_value(new, known=known, codes=codes, model=model))
     assert np.mean(np.array(found) <= 0.05) <= 0.1
     assert np.mean(np.array(found) <= 0.5) > 0.25  # and it is a p-value, not always large
-
-
-@pytest.mark.usefixtures("few_draws")
-def test_a_poor_calibration_does_not_contradict_label_shift():
-    """Probabilities that lean to a class, with nothing but a temperature to calibrate them."""
-    found = []
-    for k in range(30):
-        known, codes = draw(300, OLD, 2 * k, bias=1.0)
-        model = TemperatureScaling().fit(known, codes)
-        new = draw(400, NEW, 2 * k + 1, bias=1.0)[0]
-        found.append(p_value(new, known=known, codes=codes, model=model))
-    assert np.mean(np.array(found) <= 0.05) <= 0.15
 
 
 @pytest.mark.parametrize(
@@ -194,19 +187,12 @@ def fitted(family="bias", bias=0.0, scoring=None):
     return Adjuster((family,), scoring=scoring).fit(*draw(1500, OLD, 0, bias=bias))
 
 
-MODELS = {
-    "nothing": ("bias", 0.0, BiasCorrectedTemperature),
-    "bias": ("bias", 1.5, BiasCorrectedTemperature),
-    "matrix": ("matrix", 1.5, MatrixScaling),
-    "alternating": ("alternating", 1.5, AlternatingNormalizer),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_adapting_gains_what_knowing_the_balance_gains(name):
-    family, bias, model = MODELS[name]
+@pytest.mark.parametrize(
+    ("family", "bias"), [("bias", 0.0), ("bias", 1.5), ("matrix", 1.5), ("alternating", 1.5)]
+)
+def test_adapting_gains_what_knowing_the_balance_gains(family, bias):
     adjuster = fitted(family, bias)
-    assert isinstance(adjuster.model_, model)
+    assert adjuster.family_ == family
     proba, codes = draw(1500, NEW, 1, bias=bias)
     before = adjuster.transform(proba)
     adapted = adjuster.adapt(proba, assume="label_shift")
@@ -219,11 +205,10 @@ def test_adapting_gains_what_knowing_the_balance_gains(name):
     changed = (adapted.predict(proba) != adjuster.predict(proba)).sum()
     assert adapted.shift_.n_changed == changed > 0
     np.testing.assert_array_equal(adjuster.transform(proba), before)
-    if name != "alternating":  # probabilities are multiplied by the ratio
+    if family != "alternating":  # probabilities are multiplied by the ratio
         expected = before * np.divide(adapted.shift_.after, adapted.shift_.before)
         expected /= expected.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(adapted.transform(proba), expected, atol=ROUNDING)
-        assert adapted.family_ == ("matrix" if name == "matrix" else "bias")
 
 
 def test_without_a_word_nothing_changes():
@@ -261,16 +246,17 @@ def test_balanced_decisions_stay():
 
 def test_refusals():
     adjuster, proba = fitted(), draw(300, NEW, 1)[0]
-    with pytest.raises(InputError, match="label_shift"):
-        adjuster.adapt(proba, assume="balance")
     adapted = adjuster.adapt(proba, assume="label_shift", insist=True)
-    with pytest.raises(InputError, match="adapted already"):
-        adapted.adapt(proba)
     several, labels = planted_labels(100)
     tagger = Adjuster(("bias",), multilabel="labelwise").fit(several, labels)
-    with pytest.raises(InputError, match="one class per row"):
-        tagger.adapt(several)
     assert tagger.drift(several).advice == "nothing"
+    for model, rows, message in (
+        (adjuster, proba, "label_shift"),
+        (adapted, proba, "adapted already"),
+        (tagger, several, "one class per row"),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.adapt(rows, assume="balance")
 
 
 def test_drift_says_what_follows():
