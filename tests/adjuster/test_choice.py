@@ -18,7 +18,6 @@ from altnorm.adjuster.choice import Evidence, MixtureTrial, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.evidence.likeness import Copies
 from altnorm.evidence.paired import paired_test
-from altnorm.families import LabelwiseScaling
 from tests.problems import MODES, calibrated, planted, planted_labels
 from tests.validation import read
 
@@ -382,18 +381,6 @@ def test_rows_are_drawn_back_just_as_far_as_keeps_the_decision(dtype):
     np.testing.assert_allclose(top[:, -1], top[:, -2], rtol=1e-5)
 
 
-def test_several_labels_lean_on_the_family_that_suits_them():
-    """Most entries are as good with every part, and must not hold the weights back."""
-    proba, y = planted_labels(3000)
-    fitted = Adjuster(multilabel="labelwise").fit(proba[:1000], y[:1000])
-    alone = LabelwiseScaling().fit(proba[:1000], y[:1000])
-    losses = [
-        log_loss(y[1000:].ravel(), each.transform(proba[1000:]).ravel()) for each in (fitted, alone)
-    ]
-    assert losses[0] < 1.005 * losses[1]
-    assert fitted.mixture_.weights[0] > 0.9
-
-
 def test_without_evidence_probabilities_are_better_and_decisions_the_same():
     proba, y = calibrated(3000, 3)
     sharp = proba**3 / (proba**3).sum(axis=1, keepdims=True)
@@ -405,15 +392,6 @@ def test_without_evidence_probabilities_are_better_and_decisions_the_same():
     np.testing.assert_array_equal(after.argmax(axis=1), sharp[400:].argmax(axis=1))
     loss = -np.log([sharp[400:][rows, y[400:]], after[rows, y[400:]]]).mean(axis=1)
     assert loss[1] < loss[0] - 0.05
-
-
-def test_with_several_labels_only_the_score_counts():
-    """Probabilities that F1 likes as they are: log loss falls, and no decision gets better."""
-    rng = np.random.default_rng(0)
-    p = rng.beta(1, 3, (300, 4))
-    y = (rng.random((300, 4)) < p).astype(int)
-    verdict = Adjuster(multilabel="labelwise").fit(p**0.5, y).verdict_
-    assert [gate.name for gate in verdict.gates] == ["rise", "score"]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,9 +1,7 @@
-"""scikit-learn's own checks of every public estimator; an expected failure has its reason."""
+"""scikit-learn's own checks of estimators of classes; an expected failure has its reason."""
 
-import numpy as np
 import pytest
 import sklearn
-from scipy.sparse import issparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
@@ -15,27 +13,9 @@ from altnorm import (
     AlternatingNormalizerCV,
     peers,
 )
-from altnorm.peers import BiasCorrectedTemperature, LabelThresholds, MatrixScaling
+from altnorm.peers import BiasCorrectedTemperature, MatrixScaling
 
 GRID = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothings": (0.0,)}
-
-
-class ThresholdsOfChecks(LabelThresholds):
-    """Makes a matrix of labels from the vector that the checks draw, one column per feature."""
-
-    def fit(self, proba, y=None, sample_weight=None):
-        return super().fit(proba, self.as_matrix(proba, y), sample_weight=sample_weight)
-
-    def score(self, proba, y, sample_weight=None):
-        return super().score(proba, self.as_matrix(proba, y), sample_weight=sample_weight)
-
-    @staticmethod
-    def as_matrix(proba, y):
-        shape = () if issparse(proba) else np.shape(np.asarray(proba))
-        if y is not None and len(shape) == 2 and np.asarray(y).ndim == 1:
-            codes = np.unique(np.asarray(y), return_inverse=True)[1]
-            return (codes[:, None] + np.arange(shape[1])) % 2
-        return y
 
 
 # The data of scikit-learn's checks are features, which we have to take for logits.
@@ -47,7 +27,6 @@ ESTIMATORS = [
     peers.BatchCalibration(input="logits"),
     BiasCorrectedTemperature(input="logits"),
     peers.Identity(input="logits"),
-    ThresholdsOfChecks(input="logits"),
     MatrixScaling(1.0, input="logits"),
     peers.TemperatureScaling(input="logits"),
     AdjustedClassifier(LogisticRegression(C=0.1), Adjuster(("bias",), cv=3), cv=2),
@@ -60,13 +39,9 @@ THREE_CLASSES_TWO_COLUMNS = (
 )
 
 
-RATIOS = (
-    "Only ratios of weights count, so that copies, which are more rows, are more against a penalty."
-)
 FOLDS_ARE_A_NUMBER = "The check passes lists of splits as `cv`, which is a number of folds here."
 SPLITS_OF_ROWS = "The check passes lists of splits as `cv` that hold rows of weight 0 as well."
 ON_WEIGHTS = {
-    LabelThresholds: RATIOS,
     BiasCorrectedTemperature: FOLDS_ARE_A_NUMBER,
     MatrixScaling: FOLDS_ARE_A_NUMBER,
     Adjuster: SPLITS_OF_ROWS,
@@ -77,20 +52,14 @@ ON_WEIGHTS = {
 def expected_failures(estimator):
     if isinstance(estimator, AdjustedClassifier):
         return {}
-    reasons = {}
+    names = "estimators_overwrite_params", "estimators_fit_returns_self", "readonly_memmap_input"
+    reasons = {f"check_{name}": THREE_CLASSES_TWO_COLUMNS for name in names}
     for kind, reason in ON_WEIGHTS.items():
         if isinstance(estimator, kind):
             reasons["check_sample_weight_equivalence_on_dense_data"] = reason
             by_hand = reason is FOLDS_ARE_A_NUMBER
             if by_hand and parse_version(sklearn.__version__) < parse_version("1.7"):
                 reasons["check_sample_weight_equivalence_on_sparse_data"] = reason
-    if not isinstance(estimator, LabelThresholds):
-        names = (
-            "estimators_overwrite_params",
-            "estimators_fit_returns_self",
-            "readonly_memmap_input",
-        )
-        reasons |= {f"check_{name}": THREE_CLASSES_TWO_COLUMNS for name in names}
     return reasons
 
 
