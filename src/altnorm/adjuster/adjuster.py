@@ -291,20 +291,10 @@ class Adjuster(ProbabilityTransformer):
         return move(self._transform(read_input(self, proba)), proba)
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the purpose's score of the decisions, or of the probabilities.
+        """Return the purpose's score, larger is better; it takes what :meth:`fit` takes.
 
         Of `costs` it is minus the mean cost; with `target_accuracy` the accuracy of all rows, as if
         none were left to a person.
-
-        Parameters
-        ----------
-        proba, y, sample_weight
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        float
-            The score, larger is better.
         """
         return self._score_by(purpose_of(self).score, proba, y, sample_weight)
 
@@ -312,8 +302,9 @@ class Adjuster(ProbabilityTransformer):
         """Return a fitted copy; for the class balance of new predictions if you say so.
 
         Predictions alone cannot tell a change of the class balance from other changes. So by
-        default the copy is equal to the original, and its `shift_` says which balance it would be
-        and what would follow.
+        default the copy is equal to the original, and its `shift_`, a
+        :class:`~altnorm.balance.Shift`, says which balance it would be and what would follow.
+        :func:`altnorm.ask` says which rows to label so that they decide whether a copy is better.
 
         Parameters
         ----------
@@ -323,21 +314,13 @@ class Adjuster(ProbabilityTransformer):
             What you know about the new data: nothing, or that each class looks as it did and only
             the shares of the classes have changed; then the copy is for the new shares.
         insist : bool, default=False
-            Whether to adapt even if the predictions contradict what you assume.
+            Whether to adapt even if the predictions contradict what you assume, by an energy test
+            at the level 0.05; otherwise that is an InputError.
 
         Returns
         -------
         self : object
-            The copy, with a :class:`~altnorm.balance.Shift` as `shift_`.
-
-        Raises
-        ------
-        InputError
-            If an energy test contradicts ``assume="label_shift"``, at the level 0.05.
-
-        See Also
-        --------
-        altnorm.ask : Which rows to label so that they decide whether the copy is better.
+            The copy.
         """
         check_is_fitted(self)
         adapted: Self = adapt(self, proba, assume, insist=insist)

@@ -173,19 +173,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         Its grid of settings, confident rows as reference, no smoothing; the setting that scores
         best on the validation rows is applied, whether it gains or not. To compare settings deeper
         than one iteration, the reference is iterated once for all rows; what is applied is exact.
-
-        Parameters
-        ----------
-        prior : "counted" or array of shape (n_classes,), default="counted"
-            The class frequencies of the validation labels; or those of the training data, as in
-            the paper.
-        k_max, scoring, multilabel, input
-            As above; the paper's way with several labels is "pairs".
-
-        Returns
-        -------
-        AlternatingNormalizerCV
-            Not fitted.
+        As in the paper, `prior` may be the class frequencies of the training data, and several
+        labels are "pairs".
         """
         return cls(
             references=("confident",),

@@ -111,11 +111,6 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             and the splitter if metadata routing is enabled (a default adjuster asks for both),
             else passed to each that accepts it. With `groups` whole groups go into a fold,
             by :class:`~sklearn.model_selection.StratifiedGroupKFold` unless `cv` is a splitter.
-
-        Returns
-        -------
-        self : AdjustedClassifier
-            The fitted classifier.
         """
         require_labels(self, y, "Pass class labels.")
         check_unmasked(y, "y")
