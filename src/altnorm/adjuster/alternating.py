@@ -54,6 +54,16 @@ class Tried(NamedTuple):
     score: float
     outside: np.ndarray
 
+    def order(self, fold: int | None = None) -> tuple[float, ...]:
+        """Least for the best setting."""
+        score = self.score if fold is None else self.outside[fold]
+        return (-score if math.isfinite(score) else math.inf, *self.setting.severity())
+
+
+def best_of(tried: Sequence[Tried], fold: int | None = None) -> Tried:
+    """Return the setting of best score, outside a fold if one is named."""
+    return min(tried, key=partial(Tried.order, fold=fold))
+
 
 @storable
 class AlternatingNormalizerCV(ProbabilityTransformer):
@@ -207,7 +217,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             search = Search(data, paths, folds)
             tried = search.run(self)
             self.cv_results_ = _as_table(tried)
-            best = search.best(tried).setting
+            best = best_of(tried).setting
             self.best_params_ = best._asdict()
             trial = search.trial(tried, self.significance, nested=not published)
             self.verdict_ = _as_published(trial.verdict) if published else trial.verdict
@@ -294,7 +304,8 @@ class Search:
         tried += self._try_first([order[i] for i in sorted(near - set(coarse))], combinations)
         if max(cv.depths) > 1:
             for alpha in self._best_alphas(tried):
-                start = self.best([each for each in tried if each.setting.alpha == alpha]).setting
+                same = [entry for entry in tried if entry.setting.alpha == alpha]
+                start = best_of(same).setting
                 tried += list(self._follow(start._replace(depth=max(cv.depths)), skip=1))
         return tried
 
@@ -319,29 +330,16 @@ class Search:
         return score(data.labels, pred, data.weight), np.array(parts)
 
     @staticmethod
-    def best(tried: Sequence[Tried], fold: int | None = None) -> Tried:
-        """Return the setting of best score, outside a fold if one is named."""
-
-        def order(entry: Tried) -> tuple[float, ...]:
-            score = entry.score if fold is None else entry.outside[fold]
-            return (-score if math.isfinite(score) else math.inf, *entry.setting.severity())
-
-        return min(tried, key=order)
-
-    def _best_alphas(self, tried: Sequence[Tried]) -> list[float]:
-        """The best exponents."""
-        left, best = list(tried), list[float]()
-        while left and len(best) < BEST:
-            best.append(self.best(left).setting.alpha)
-            left = [entry for entry in left if entry.setting.alpha != best[-1]]
-        return best
+    def _best_alphas(tried: Sequence[Tried]) -> list[float]:
+        ranked = sorted(tried, key=Tried.order)
+        return list(dict.fromkeys(entry.setting.alpha for entry in ranked))[:BEST]
 
     def trial(self, tried: Sequence[Tried], significance: float, *, nested: bool) -> Trial:
         """Judge each fold under the setting that is best without it, or else the best of all."""
         evidence, data = Evidence(self.data, self.folds, significance), self.data
         proba = data.proba.copy()
         for fold in range(self.n_folds):
-            setting = self.best(tried, fold if nested else None).setting
+            setting = best_of(tried, fold if nested else None).setting
             *_, (_, whole) = self.paths.path(setting)
             proba[self.folds == fold] = to_numpy(whole)[self.folds == fold]
         return evidence.compare(data.kind.decide(proba), proba)

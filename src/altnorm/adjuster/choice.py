@@ -21,6 +21,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats.contingency import expected_freq
+from sklearn.metrics.cluster import contingency_matrix
 
 from altnorm.adjuster.baseline import as_if_right
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows, to_scores
@@ -82,10 +84,8 @@ class Evidence:
         """
         if self.data.kind.is_multilabel:
             return 0.0
-        n, labels = self.folds.size, np.unique(self.data.labels, return_inverse=True)[1]
-        counts = np.zeros((int(self.folds.max()) + 1, labels.max() + 1))
-        np.add.at(counts, (self.folds, labels), 1)
-        expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+        n, counts = self.folds.size, contingency_matrix(self.folds, self.data.labels)
+        expected = expected_freq(counts)
         by_chance = (counts.shape[0] - 1) * (counts.shape[1] - 1)
         uneven = float(((counts - expected) ** 2 / expected).sum()) / max(by_chance, 1)
         return max(0.0, 1 - uneven) * (counts.shape[1] - 1) / (2 * n)
