@@ -225,26 +225,24 @@ def test_of_a_score_that_can_only_be_called_the_changed_rows_count_too():
         assert gates["changed_rows"] == is_held
 
 
-@pytest.mark.parametrize(("by_class", "known"), [(True, 3 / 80), (False, 0.0)])
-def test_what_folds_know_of_each_others_class_counts_is_taken_off(by_class, known):
+@pytest.mark.parametrize(
+    ("y", "known"),
+    [
+        (np.tile(np.arange(4), 10), 3 / 80),
+        (np.repeat(np.arange(4), 10), 0.0),
+        # They differ by a quarter of what chance would have them differ.
+        (np.concatenate([np.arange(8) < k for k in (3, 4, 4, 4, 5)]) * 1, 0.75 / 80),
+    ],
+    ids=["equal", "apart", "quarter"],
+)
+def test_what_folds_know_of_each_others_class_counts_is_taken_off(y, known):
     """Half a nat for each class but one, in all, where all folds have the same counts."""
-    proba, _ = planted(40)
-    y = np.tile(np.arange(4), 10) if by_class else np.repeat(np.arange(4), 10)
-    evidence = Evidence(read(proba, y), np.arange(40) * 5 // 40, 0.01, clusters=[])
-    rise = np.random.default_rng(0).normal(0.05, 0.1, 40)
-    test = evidence.log_loss_test(rise, np.zeros(40))
-    assert test.one_sided == pytest.approx(one_sided((rise.mean() - known) / test.std_error, rise))
-
-
-def test_the_less_class_counts_differ_from_fold_to_fold_the_more_is_taken_off():
-    """By a quarter of what chance would have them differ: three quarters of it."""
-    ones = np.array([3, 4, 4, 4, 5])  # of eight rows each
-    y = np.concatenate([np.arange(8) < k for k in ones]).astype(int)
-    proba = softmax(np.random.default_rng(0).normal(size=(40, 2)), axis=1)
+    proba = softmax(np.random.default_rng(0).normal(size=(40, y.max() + 1)), axis=1)
     evidence = Evidence(read(proba, y), np.arange(40) // 8, 0.01, clusters=[])
     rise = np.random.default_rng(0).normal(0.05, 0.1, 40)
     test, plain = evidence.log_loss_test(rise, np.zeros(40)), paired_test(rise / 40, np.ones(40))
-    assert plain.ci_low - test.ci_low == pytest.approx(0.75 / 80)
+    assert plain.ci_low - test.ci_low == pytest.approx(known)
+    assert test.one_sided == pytest.approx(one_sided((rise.mean() - known) / test.std_error, rise))
 
 
 @pytest.mark.parametrize(("broken", "taken"), [(0, 1.0), (1, 0.0), (5, 0.0)])

@@ -109,18 +109,6 @@ def test_validation_data_may_lack_a_class(adjuster):
         model.fit(X, np.where(y == 1, "dog", NAMES[y]))
 
 
-def test_the_default_adjuster_is_tuned():
-    X, y = draw(200)
-    model = AdjustedClassifier(GaussianNB()).fit(X, y)
-    assert model.adjuster is None
-    with pytest.raises(AttributeError):
-        _ = AdjustedClassifier(GaussianNB()).verdict_
-    proba = cross_val_predict(GaussianNB(), X, y, method="predict_proba")
-    by_hand = Adjuster().fit(proba, np.searchsorted(model.classes_, y))
-    assert model.adjuster_.verdict_ == by_hand.verdict_
-    np.testing.assert_array_equal(model.adjuster_.transform(proba), by_hand.transform(proba))
-
-
 def test_what_the_classifier_knows_of_its_features_is_taken_over():
     X, y = draw(200)
     model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer())
@@ -263,7 +251,9 @@ def test_the_default_adjuster_of_a_frozen_classifier_gets_weights_and_groups():
     weight = np.random.default_rng(0).integers(1, 4, 150).astype(float)
     metadata = {"sample_weight": weight, "groups": np.arange(150) // 3}
     estimator = FrozenEstimator(GaussianNB().fit(X, y))
-    plain = AdjustedClassifier(estimator).fit(X, y, **metadata)
+    plain = AdjustedClassifier(estimator)
+    assert not hasattr(plain, "verdict_")
+    assert plain.fit(X, y, **metadata).adjuster is None
     with config_context(enable_metadata_routing=True):
         routed = AdjustedClassifier(estimator).fit(X, y, **metadata)
     by_hand = Adjuster().fit(estimator.predict_proba(X), y, **metadata)
