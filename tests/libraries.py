@@ -9,7 +9,7 @@ import pytest
 from array_api_compat import device
 
 
-@dataclass
+@dataclass(frozen=True)
 class Library:
     """How to make arrays of a library, on a device that is not its default if it has one."""
 
