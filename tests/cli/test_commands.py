@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -40,6 +41,22 @@ def test_apply_equals_transform_and_keeps_the_rest(folder, model):
     for column in ("id", "note", "y"):
         pd.testing.assert_series_equal(after[column], before[column])
     assert after["prediction"].tolist() == normalizer.predict(before[CLASSES].to_numpy()).tolist()
+
+
+def test_memory_of_apply_does_not_grow_with_the_file(folder, model, monkeypatch):
+    monkeypatch.setattr("altnorm.io.tables._BATCH_VALUES", 3000)
+    monkeypatch.setattr("altnorm.io.tables._GROUP_BYTES", 8 * 3000)
+    rows, usual, most = table(1000, 1)[CLASSES], pa.default_memory_pool(), []
+    for n_batches in (8, 50):
+        large = pa.Table.from_pandas(pd.concat([rows] * n_batches), preserve_index=False)
+        pq.write_table(large, "in.parquet", row_group_size=2000)
+        pa.set_memory_pool(pool := pa.proxy_memory_pool(usual))
+        try:
+            assert run(["apply", model, "in.parquet", "-o", "out.parquet", "--force"]) == 0
+        finally:
+            pa.set_memory_pool(usual)
+        most.append(pool.max_memory())
+    assert most[1] < 1.5 * most[0], most
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])

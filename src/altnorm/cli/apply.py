@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +141,10 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
     how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
     with open_classes(options.source, layout, model) as (table, columns):
-        # Threads work ahead of the writer, so what was read waits here for its result.
-        sources, ahead = tee(table.batches)
+        # Threads work ahead of the writer, so what was read waits here for its result. Not in a
+        # `tee`: that keeps dozens of batches.
+        waiting: deque[Any] = deque()
+        ahead = _remembered(table.batches, waiting)
         if table.classes:  # answers of a service may have failed: equal ones stand in
             ahead = (_replaced(b, columns, lambda p: p.fill_null(1 / len(columns))) for b in ahead)
         adjusted = apply_batches(model, ahead, n_jobs=options.jobs, **names)
@@ -151,7 +153,8 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
             write_table(output, schema, numbers=columns, like=table, **how) as write,
             progress("Adjusting", table.n_rows) as advance,
         ):
-            for before, batch in zip(sources, adjusted, strict=True):
+            for batch in adjusted:
+                before = waiting.popleft()
                 is_there = find_predicted(table, before)
                 after = column_matrix(batch, columns)
                 write(_emptied(batch, ~is_there, {*columns, prediction}))
@@ -159,6 +162,13 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
                 changes.add(column_matrix(before, columns)[is_there], after[is_there])
                 changes.n_without += int((~is_there).sum())
                 advance(batch.num_rows)
+
+
+def _remembered(batches: Iterator[Any], waiting: deque[Any]) -> Iterator[Any]:
+    """The batches, each put among those that wait."""
+    for batch in batches:
+        waiting.append(batch)
+        yield batch
 
 
 def _emptied(batch: Any, is_missing: np.ndarray, names: Collection[str | None]) -> Any:
