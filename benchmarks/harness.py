@@ -80,8 +80,3 @@ def peak_gigabytes() -> float:
 def at_most(name: str, what: str, ratio: float, limit: float, detail: str) -> Row:
     """A ratio that must not exceed a limit."""
     return Row(name, what, f"{ratio:.2f}x ({detail})", f"<= {limit:g}x", ratio <= limit)
-
-
-def at_least(name: str, what: str, ratio: float, limit: float, detail: str) -> Row:
-    """A ratio that must reach a limit."""
-    return Row(name, what, f"{ratio:,.0f}x ({detail})", f">= {limit:g}x", ratio >= limit)
