@@ -35,6 +35,14 @@ def test_near_copies_are_told_from_rows_that_are_spread(dimensions, size):
     assert look_for_copies(copies, labels[cases], 0.005) == Copies()  # too few errors to tell
 
 
+def test_rows_of_few_values_and_of_one_class_for_the_most_part_are_no_copies():
+    """A classifier that is wrong on nearly all of them says nothing of how labels agree."""
+    rng = np.random.default_rng(0)
+    rows = 10 * rng.normal(size=(12, 2))[rng.integers(12, size=400)]
+    labels = (rng.random(400) < 0.06).astype(int)
+    assert look_for_copies(rows + 1e-3 * rng.normal(size=rows.shape), labels, 0.9) == Copies()
+
+
 @pytest.mark.parametrize(("n_copies", "n_lacking"), [(2, 0), (2, 9), (5, 0), (5, 50), (20, 1)])
 def test_blocks_are_counted_that_repeat(n_copies, n_lacking):
     rng = np.random.default_rng(0)

@@ -131,12 +131,16 @@ def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> 
     distribution (Rényi 1953). Beyond the copies of a case there is a gap, so that one of them is
     far too large. And neighbours nearer than the gap share the label far more often than
     predictions are right. Those of rows that merely take few values, as votes of trees do, have
-    another label about as often as predictions are wrong.
+    another label about as often as predictions are wrong, or as the most frequent label would be:
+    a classifier may be wrong far more often than that.
     """
-    n = len(rows)
+    n, labels = len(rows), labels.reshape(len(rows), -1)
+    sample = labels[:: max(1, n // _SAMPLE_ROWS)]
+    most_frequent = np.unique(sample, axis=0, return_counts=True)[1].max() / len(sample)
+    error_rate = min(error_rate, 1 - most_frequent)
     if n * error_rate < _FEWEST_WRONG:
         return Copies()
-    asked, labels = np.arange(0, n, max(1, n // _ASKED)), labels.reshape(n, -1)
+    asked = np.arange(0, n, max(1, n // _ASKED))
     search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, n // 2) + 1, algorithm="brute").fit(rows)
     gaps, agree = np.empty((asked.size, 3)), np.empty(asked.size)
     for i, (distance, near) in enumerate(zip(*search.kneighbors(rows[asked]), strict=True)):
