@@ -54,6 +54,12 @@ def _read(file: _ArrayFile, layout: Layout, wanted: Any) -> Predictions:
             "Save the label of every row.",
         )
     classes = _read_classes(file, shape[1], wanted)
+    order = list(range(shape[1]))
+    if wanted is not None:
+        places = {name: j for j, name in enumerate(names_of(classes))}
+        check_same_names(names_of(wanted), list(places))
+        order = [places[name] for name in names_of(wanted)]
+        classes = np.asarray(wanted)[np.argsort(order)]  # of the type that the model knows
     values = file.read(key)
     # Single, double or half precision: what the library computes with, or widens.
     values = values if values.dtype.itemsize <= 8 else values.astype(np.float64)
@@ -61,18 +67,11 @@ def _read(file: _ArrayFile, layout: Layout, wanted: Any) -> Predictions:
         values, key = from_topk(file.read("indices"), values, shape[1], input=key), "proba"
     labels = file.read(label) if label in file.names else None
     if labels is not None and labels.ndim == 2:
-        labels = check_indicator(labels, shape).astype(np.uint8)
+        labels = check_indicator(labels, shape).astype(np.uint8)[:, order]
     elif labels is not None:
         labels = read_labels(labels.tolist(), classes, layout)
-    if wanted is None:
-        return Predictions(values, classes, labels, key)
-    places, wanted = {name: j for j, name in enumerate(names_of(classes))}, np.asarray(wanted)
-    check_same_names(names_of(wanted), list(places))
-    order = [places[name] for name in names_of(wanted)]
-    if labels is not None:  # which are classes of the file by now
-        multilabel = labels.ndim == 2
-        labels = labels[:, order] if multilabel else read_labels(labels.tolist(), wanted, layout)
-    return Predictions(values if order == sorted(order) else values[:, order], wanted, labels, key)
+    values = values if order == sorted(order) else values[:, order]
+    return Predictions(values, classes[order], labels, key)
 
 
 def _full_shape(file: _ArrayFile, key: str, *, is_truncated: bool) -> tuple[int, int]:
