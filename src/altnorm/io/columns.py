@@ -29,6 +29,7 @@ from altnorm.io.labels import (
     listed,
     names_of,
     no_such_column,
+    not_numbers,
     prefix_remedy,
     read_labels,
 )
@@ -168,24 +169,11 @@ def column_matrix(table: Any, names: Sequence[str]) -> np.ndarray:
     out = np.empty((table.num_rows, len(names)), np.float32 if single else np.float64)
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
         if not (_is_fraction(column.type) or pa.types.is_integer(column.type)):
-            raise _not_numbers(name, column)
+            raise not_numbers(name, column)
         # NumPy would make objects of decimals.
         is_decimal = pa.types.is_decimal(column.type)
         out[:, j] = np.asarray(column.cast(pa.float64()) if is_decimal else column)
     return out
-
-
-def _not_numbers(name: str, column: Any) -> InputError:
-    """Say what a class column holds instead of numbers, and where."""
-    holds = shown(column.type)
-    for row, value in enumerate(column.to_pylist()):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            holds = f"'{shown(value)}' in row {row}"
-            break
-    rule = "Class columns must hold numbers with a decimal point"
-    return column_error(rule, f"'{shown(name)}' holds {holds}", "Correct or convert it.")
 
 
 def _check_zeros(table: Any, layout: Layout, columns: Sequence[str]) -> None:

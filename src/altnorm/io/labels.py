@@ -152,6 +152,19 @@ def no_such_column(name: str, names: Sequence[str]) -> InputError:
     )
 
 
+def not_numbers(name: str, column: Any) -> InputError:
+    """Say what a class column holds instead of numbers, and where."""
+    holds = shown(column.type)
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            holds = f"'{shown(value)}' in row {row}"
+            break
+    rule = "Class columns must hold numbers with a decimal point"
+    return column_error(rule, f"'{shown(name)}' holds {holds}", "Correct or convert it.")
+
+
 def field_of(value: Any, names: Sequence[str]) -> Any:
     """What lies under a path of names in a nested value, which may be JSON text."""
     for name in names:

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from pyarrow import compute as pc, csv
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm.io.formats import DELIMITERS, Source, TableSource, is_compressed, open_plain
+from altnorm.io.labels import not_numbers
 
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
@@ -26,10 +26,6 @@ _BLOCK = 2**23  # bytes that are read at a time, and the longest field that ther
 # into cells, whatever separates those of the file.
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _INNER_FORMULA = re.compile(r"([,;\t\r\n]\"*)([=+\-@])")
-_WRONG_NUMBER = re.compile(
-    r"column #(?P<column>\d+): (?:Row #(?P<row>\d+): )?"
-    r"CSV conversion error to double: invalid value '(?P<value>.*)'"
-)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -63,19 +59,12 @@ def open_text(
             "Save it with commas as .csv, or with tabs as .tsv.",
         )
     if text is not None:
-        table = _open(csv.read_csv, source, stack, dict.fromkeys(text, pa.string()))
+        table = _open(csv.read_csv, source, stack, column_types=dict.fromkeys(text, pa.string()))
         return TableSource(table.schema, _guarded(table.to_batches(), source.path, delimiter))
-    reader = _open_typed(source, stack, numbers)
-    return TableSource(reader.schema, _guarded(reader, source.path, delimiter))
-
-
-def _open_typed(
-    source: Source, stack: ExitStack, numbers: Collection[str], *, use_threads: bool = True
-) -> Any:
-    """A reader of batches in which all columns that are not `numbers` are text."""
     types = dict.fromkeys(_header_names(source), pa.string())
     types |= dict.fromkeys(types.keys() & set(numbers), pa.float64())
-    return _open(csv.open_csv, source, stack, types, use_threads=use_threads)
+    reader = _open(csv.open_csv, source, stack, column_types=types)
+    return TableSource(reader.schema, _guarded(reader, source.path, delimiter))
 
 
 def _header_names(source: Source) -> list[str]:
@@ -84,40 +73,30 @@ def _header_names(source: Source) -> list[str]:
         return names
 
 
-def _open(
-    read: Callable[..., Any],
-    source: Source,
-    stack: ExitStack,
-    types: dict[str, Any] | None = None,
-    *,
-    use_threads: bool = True,
-) -> Any:
+def _open(read: Callable[..., Any], source: Source, stack: ExitStack, **convert: Any) -> Any:
     # A file as such, which is fastest, or what it decompresses to.
     compression = "gzip" if is_compressed(source.path) else None
     file = stack.enter_context(pa.input_stream(os.fspath(source.path), compression=compression))
     return read(
         file,
-        csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
+        csv.ReadOptions(block_size=_BLOCK),
         csv.ParseOptions(delimiter=DELIMITERS[source.format], newlines_in_values=True),
-        csv.ConvertOptions(column_types=types),
+        csv.ConvertOptions(**convert),
     )
 
 
 def wrong_number(source: Source, error: Exception) -> InputError | None:
     """The error for text where numbers must be, if it is this that PyArrow has found."""
-    wrong = _WRONG_NUMBER.search(str(error))
+    wrong = re.search(r"column #(\d+): .*CSV conversion error to double", str(error))
     if wrong is None:
         return None
-    name = _header_names(source)[int(wrong["column"])]
-    if wrong["row"]:  # from 1, with the header
-        offender = f"'{shown(name)}' holds '{shown(wrong['value'])}' in row {int(wrong['row']) - 2}"
-        return file_error("Class columns must hold numbers", offender, "Correct it.")
-    try:  # of several threads PyArrow names no row
+    name = _header_names(source)[int(wrong[1])]
+    as_text: dict[str, Any] = {"column_types": {name: pa.string()}, "include_columns": [name]}
+    try:  # PyArrow names no row where it reads with several threads
         with ExitStack() as stack:
-            deque(_open_typed(source, stack, [name], use_threads=False), maxlen=0)
-    except pa.ArrowException as again:
-        return wrong_number(source, again) if "Row #" in str(again) else None
-    return None
+            return not_numbers(name, _open(csv.read_csv, source, stack, **as_text)[name])
+    except pa.ArrowException:  # further on the file is damaged
+        return None
 
 
 def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
@@ -216,8 +195,6 @@ def _as_text(name: str, column: Any, safe: bool) -> Any:
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     try:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
         if pa.types.is_nested(column.type):
             column = _mapped(column, lambda v: json.dumps(v, ensure_ascii=False, default=str))
         text = column.cast(pa.string())
