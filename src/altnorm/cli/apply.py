@@ -150,7 +150,7 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
         adjusted = apply_batches(model, ahead, n_jobs=options.jobs, **names)
         schema = output_schema(model, table.schema, **names)
         with (
-            write_table(output, schema, numbers=columns, like=table, **how) as write,
+            write_table(output, schema, like=table, **how) as write,
             progress("Adjusting", table.n_rows) as advance,
         ):
             for batch in adjusted:

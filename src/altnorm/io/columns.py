@@ -293,8 +293,9 @@ def write_columns(
 ) -> None:
     """Write predictions as a table with a column per class."""
     names = names_of(predictions.classes)
-    proba = [layout.prefix + name for name in names]
-    columns: dict[str, Any] = dict(zip(proba, predictions.proba.T, strict=True))
+    columns: dict[str, Any] = {
+        layout.prefix + name: p for name, p in zip(names, predictions.proba.T, strict=True)
+    }
     labels = predictions.labels
     if labels is not None and predictions.multilabel:
         start = "y_" if layout.label_prefix is None else layout.label_prefix
@@ -302,8 +303,5 @@ def write_columns(
     elif labels is not None:
         columns[layout.label or "label"] = np.array(names_of(labels), dtype=object)
     batch = pa.RecordBatch.from_pydict({name: pa.array(v) for name, v in columns.items()})
-    opened = write_table(
-        path, batch.schema, numbers=proba, force=force, spreadsheet_safe=spreadsheet_safe
-    )
-    with opened as write:
+    with write_table(path, batch.schema, force=force, spreadsheet_safe=spreadsheet_safe) as write:
         write(batch)

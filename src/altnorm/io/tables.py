@@ -91,15 +91,13 @@ def write_table(
     path: str | os.PathLike[str],
     schema: Any,
     *,
-    numbers: Collection[str] = (),
     like: TableSource | None = None,
     force: bool = False,
     spreadsheet_safe: bool = False,
 ) -> Iterator[Callable[[Any], None]]:
     """Write a file of columns batch by batch; it is there, complete, after the block.
 
-    Gives a function that takes the next batch. `numbers` are columns that hardly repeat, for which
-    Parquet should build no dictionary; `like` is the file that rows come from, if they do.
+    Gives a function that takes the next batch. `like` is the file that rows come from, if they do.
     `spreadsheet_safe` puts a single quote before text that a spreadsheet would run as a formula,
     in CSV and TSV.
     """
@@ -115,7 +113,7 @@ def write_table(
             compression = "gzip" if compressed and format in formats.TEXT else None
             file = stack.enter_context(pa.output_stream(str(target), compression=compression))
         if format == "parquet":
-            yield _parquet_writer(file, schema, stack, numbers)
+            yield _parquet_writer(file, schema, stack)
         elif format == "arrow":
             decode = not like.fixed_dictionaries
             yield _arrow_writer(file, schema, stack, compressed=compressed, decode=decode)
@@ -231,10 +229,9 @@ def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
         warn(InputWarning(message, "no_end"))
 
 
-def _parquet_writer(
-    file: Any, schema: Any, stack: ExitStack, numbers: Collection[str]
-) -> Callable[[Any], None]:
-    repeats = sorted(set(schema.names).difference(numbers))
+def _parquet_writer(file: Any, schema: Any, stack: ExitStack) -> Callable[[Any], None]:
+    # Numbers hardly repeat: a dictionary of them would be built for nothing.
+    repeats = [field.name for field in schema if not pa.types.is_floating(field.type)]
     writer = stack.enter_context(parquet.ParquetWriter(file, schema, use_dictionary=repeats))
     # Small batches are held back: each would become a row group, and readers are slow on many.
     held: list[Any] = []
