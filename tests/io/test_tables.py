@@ -199,12 +199,3 @@ def test_errors_are_one_sentence(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_table(tmp_path / name)
-
-
-def test_nested_columns_become_json_in_csv(tmp_path):
-    put(TABLE, tmp_path / "out.csv")
-    assert read_table(tmp_path / "out.csv", text=["list"])["list"].to_pylist() == [
-        "[1, 2]",
-        "",
-        "[]",
-    ]
