@@ -16,6 +16,7 @@ import numpy as np
 
 from altnorm._base.errors import InputError, InputWarning, warn
 from altnorm._base.files import file_error
+from altnorm._base.validation import is_number
 from altnorm._base.words import plural
 from altnorm.estimator.topk import from_topk
 from altnorm.io.json_lines import Line, read_values
@@ -23,16 +24,21 @@ from altnorm.io.json_lines import Line, read_values
 
 def has_scores(value: Any) -> bool:
     """Whether a value is, or holds, a score for each label; raise if it could and does not."""
-    if isinstance(value, dict) and {"label", "score"} == value.keys():
+    record = _as_record(value)
+    if {"label", "score"} == record.keys():
         raise _only_the_best()
-    if isinstance(value, dict) and ("generated_text" in value or _is_message(value)):
+    if "generated_text" in record or _is_message(record):
         raise file_error(
             "The log-probabilities of the answers are needed",
             "the file has only generated text",
             "Keep the whole answer of a server that is asked for them (`logprobs`), or use a "
             "text-classification pipeline with top_k=None.",
         )
-    return _are_pairs(value) or (isinstance(value, dict) and _score_key(value) is not None)
+    return _score_key(record) is not None
+
+
+def _as_record(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {"scores": value}
 
 
 def _is_message(record: dict[str, Any]) -> bool:
@@ -48,11 +54,11 @@ def score_lines(path: Path) -> Iterator[Line]:
     """The lines of a file with a mapping from labels to numbers under ``scores``."""
     is_best_alone = True  # in all lines
     for number, value in read_values(path):
-        record = dict(value) if isinstance(value, dict) else {"scores": value}
+        record = _as_record(value)
         key = _score_key(record)
         scores = None if key is None else record.pop(key)
         is_paired = _are_pairs(scores)
-        is_best_alone &= isinstance(scores, list) and is_paired and len(scores) == 1
+        is_best_alone &= is_paired and len(scores) == 1
         if isinstance(scores, list):
             labels = [pair["label"] for pair in scores] if is_paired else record.pop("labels")
             values = [pair["score"] for pair in scores] if is_paired else scores
@@ -67,9 +73,8 @@ def score_lines(path: Path) -> Iterator[Line]:
 def _score_key(record: dict[str, Any]) -> str | None:
     """Under which key an object holds its scores."""
     labels, scores = record.get("labels"), record.get("scores")
-    if isinstance(labels, list) and isinstance(scores, list) and len(labels) == len(scores):
-        return "scores"
-    if isinstance(scores, dict):
+    is_parallel = isinstance(labels, list) and isinstance(scores, list)
+    if isinstance(scores, dict) or (is_parallel and len(labels) == len(scores)):
         return "scores"
     return next((name for name, value in record.items() if _are_pairs(value)), None)
 
@@ -170,8 +175,3 @@ class Scores:
             remedy = "Correct the scores; where several labels may apply, write a column per label."
             raise file_error(error.rule, offender, remedy) from error
         return proba
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of JSON is a number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
