@@ -24,7 +24,6 @@ from tests.versions import present_versions
 
 LAYOUT = Layout("y")
 PROBA = table(60, 0)[CLASSES].to_numpy()
-SHORT = 1000  # characters; a message is read by people
 
 
 def write_text(path, data, marks):
@@ -319,36 +318,3 @@ def test_a_pipe_is_no_input(tmp_path, folder, model, capsys):
     for command in (["apply", model, "pipe.csv"], ["apply", "pipe.csv", "val.parquet"]):
         message = refused(capsys, *command, "-o", "o.csv")
         assert "'pipe.csv' is not a regular file" in message
-
-
-LONG = "z" * 100_000
-
-
-@pytest.mark.parametrize(
-    ("data", "options"),
-    [
-        (table(60, 0).assign(y=LONG), {"label": "y"}),
-        (table(60, 0), {"label": LONG}),
-        (table(60, 0).assign(**{LONG: 0.5}), {"label": "y", "logits": True}),
-        (table(60, 0).rename(columns={"ant": LONG}).assign(**{LONG: np.inf}), {}),
-    ],
-)
-def test_messages_stay_short(tmp_path, data, options):
-    data.to_parquet(tmp_path / "a.parquet", index=False)
-    with pytest.raises(InputError) as caught:
-        read_predictions(tmp_path / "a.parquet", Layout(**options)).codes  # noqa: B018
-    assert len(str(caught.value)) < SHORT
-    with pytest.raises(InputError) as caught:
-        read_predictions(tmp_path / "a.parquet", classes=[LONG + "a", "ant"])
-    assert len(str(caught.value)) < SHORT
-
-
-def test_what_zipfile_quotes_of_a_damaged_archive_stays_short(tmp_path):
-    path = tmp_path / "a.npz"
-    np.savez(path, proba=PROBA)
-    whole = bytearray(path.read_bytes())
-    whole[26:28] = (1400).to_bytes(2, "little")  # how long the name in front of the array is
-    path.write_bytes(whole)
-    with pytest.raises(InputError, match="File name in directory") as caught:
-        read_predictions(path)
-    assert len(str(caught.value)) < SHORT
