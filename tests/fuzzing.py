@@ -318,28 +318,24 @@ def options_case(folder: Path, rng: np.random.Generator) -> None:
     names = list(CASES_OF_OPTIONS)
     weight = np.array([SELDOM.get(name, 0.13) for name in names])
     name = str(rng.choice(names, p=weight / weight.sum()))
-    files = {one.name for one in folder.iterdir()}
-    given = [
-        str(folder / one) if one in files or one.startswith(("output", "demo")) else one
-        for one in CASES_OF_OPTIONS[name]
+    files = {path.name for path in folder.iterdir()}
+    arguments = [
+        str(folder / word) if word in files or word.startswith(("output", "demo")) else word
+        for word in CASES_OF_OPTIONS[name]
     ]
-    known = [option for option in (*OPTIONS, *FLAGS) if option in options_of(name)]
-    known += ["--odd"] if rng.random() < 0.1 else []
-    n_odd = min(int(rng.integers(1, 4)), len(known))
-    for option in rng.choice(known, size=n_odd, replace=False):
-        values = OPTIONS.get(str(option))
-        given += [str(option), *([str(rng.choice(values))] if values else [])]
-    if name == "check":
-        given += ["--report", str(folder / "output.html")]
-    if rng.random() < 0.1 and given[0] != "-j":
-        given[0] = str(folder / "pipe.csv")
-    command(name, *given)
-
-
-def options_of(name: str) -> set[str]:
-    """The options that a command has."""
     commands: Any = get_command(make_app())
-    return {text for one in commands.commands[name].params for text in one.opts}
+    options = {text for option in commands.commands[name].params for text in option.opts}
+    choices = [option for option in (*OPTIONS, *FLAGS) if option in options]
+    choices += ["--odd"] if rng.random() < 0.1 else []
+    n_odd = min(int(rng.integers(1, 4)), len(choices))
+    for option in rng.choice(choices, size=n_odd, replace=False):
+        values = OPTIONS.get(str(option))
+        arguments += [str(option), *([str(rng.choice(values))] if values else [])]
+    if name == "check":
+        arguments += ["--report", str(folder / "output.html")]
+    if rng.random() < 0.1 and arguments[0] != "-j":
+        arguments[0] = str(folder / "pipe.csv")
+    command(name, *arguments)
 
 
 # Arrays.
