@@ -82,15 +82,15 @@ def command(*arguments: object) -> Ran:
         status = run([str(argument) for argument in arguments])
     lines = errors.getvalue().splitlines()
     warnings = [line for line in lines if line.startswith("Warning: ")]
-    said = [line for line in lines if not line.startswith("Warning: ")]
+    refusals = [line for line in lines if not line.startswith("Warning: ")]
     COUNTS[f"{arguments[0]} {status}"] += 1
     if status == 2:
-        assert len(said) == 1, said
-        assert said[0].startswith("Error: "), said
-        assert len(said[0]) < MESSAGE, said[0][:300]
+        assert len(refusals) == 1, refusals
+        assert refusals[0].startswith("Error: "), refusals
+        assert len(refusals[0]) < MESSAGE, refusals[0][:300]
     else:
         assert status == 0 or (status == 1 and "--strict" in arguments), errors.getvalue()
-        assert not said, said
+        assert not refusals, refusals
     assert all(len(line) < MESSAGE for line in warnings), warnings
     return Ran(status, warnings)
 
@@ -171,15 +171,15 @@ def check_no_row_lost(path: Path, sound: Path, output: Path, warnings: list[str]
     if key is None:  # its name is damaged
         assert table.num_rows >= wanted.total()
         return
-    found = Counter(str(value).removesuffix(".0") for value in table[key].to_pylist())
-    assert not wanted - found, f"rows {sorted(wanted - found)} are lost"
+    rows_found = Counter(str(value).removesuffix(".0") for value in table[key].to_pylist())
+    assert not wanted - rows_found, f"rows {sorted(wanted - rows_found)} are lost"
 
 
 def lines_of(path: Path) -> list[bytes]:
     """Lines of a text file, which may be compressed."""
-    whole = path.read_bytes()
-    whole = gzip.decompress(whole) if path.suffix == ".gz" else whole
-    return [line for line in re.split(rb"\r\n|\r|\n", whole) if line]
+    content = path.read_bytes()
+    content = gzip.decompress(content) if path.suffix == ".gz" else content
+    return [line for line in re.split(rb"\r\n|\r|\n", content) if line]
 
 
 def identity(line: bytes) -> str:
@@ -205,14 +205,14 @@ def model_case(folder: Path, rng: np.random.Generator) -> None:
     if command("apply", path, table, "-o", output, "--force", "-j", 1).status == 0:
         check_output(output, NAMES)
     page, label = folder / "output.html", ["--label", LABEL]
-    others = [
+    commands = [
         ["info", path],
         ["export", path, "-o", folder / "output.onnx", "--force"],
         ["adapt", path, table],
         ["ask", path, table, "-o", folder / "output-ask.csv", "--force"],
         ["check", table, "--model", path, *label, "--report", page, "--force"],
     ]
-    command(*others[rng.integers(5)])
+    command(*commands[rng.integers(5)])
 
 
 def graph_case(folder: Path, rng: np.random.Generator) -> None:

@@ -119,9 +119,9 @@ def write_graph(path: Path, axis: int = -1) -> None:
 # Bytes.
 
 
-def damage(whole: bytes, rng: np.random.Generator) -> bytes:
+def damage(content: bytes, rng: np.random.Generator) -> bytes:
     """Change a few bytes, or cut, repeat or overwrite a piece."""
-    data = bytearray(whole)
+    data = bytearray(content)
     for _ in range(rng.integers(1, 4)):
         if len(data) < 16:
             break
@@ -145,31 +145,31 @@ def damage(whole: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
-def damage_counts(whole: bytes, rng: np.random.Generator) -> bytes:
+def damage_counts(content: bytes, rng: np.random.Generator) -> bytes:
     """Change one of the places where a Parquet file says how many rows or values there are."""
-    said = bytes([2 * N_ROWS])
-    at = int(rng.choice([found.start() for found in re.finditer(re.escape(said), whole)]))
+    written = bytes([2 * N_ROWS])
+    at = int(rng.choice([match.start() for match in re.finditer(re.escape(written), content)]))
     count = int(rng.choice([0, 1, 30, 39, 41, 63]))
-    return whole[:at] + bytes([2 * count]) + whole[at + 1 :]  # as it writes counts below 64
+    return content[:at] + bytes([2 * count]) + content[at + 1 :]  # as it writes counts below 64
 
 
-def damage_numbers(whole: bytes, rng: np.random.Generator) -> bytes:
+def damage_numbers(content: bytes, rng: np.random.Generator) -> bytes:
     """Change one of the whole numbers by which an Arrow file describes itself."""
-    values = np.frombuffer(whole[: len(whole) // 4 * 4], np.int32)
+    values = np.frombuffer(content[: len(content) // 4 * 4], np.int32)
     places = np.flatnonzero((values > 0) & (values < 200))
     changed = values.copy()
     at = rng.choice(places)
     changed[at] = rng.choice([0, 1, changed[at] - 1, changed[at] + 1, 2 * changed[at]])
-    return changed.tobytes() + whole[changed.nbytes :]
+    return changed.tobytes() + content[changed.nbytes :]
 
 
 # Text.
 
 
-def damage_text(whole: bytes, rng: np.random.Generator) -> bytes:
+def damage_text(content: bytes, rng: np.random.Generator) -> bytes:
     """Replace some fields of a table by odd ones."""
-    between = "\t" if b"\t" in whole else ","
-    lines = [line.split(between) for line in whole.decode().split("\n")]
+    between = "\t" if b"\t" in content else ","
+    lines = [line.split(between) for line in content.decode().split("\n")]
     for _ in range(rng.integers(1, 6)):
         line = lines[rng.integers(len(lines))]
         # More often in the first columns, which are text: other numbers are soon refused.
@@ -178,9 +178,9 @@ def damage_text(whole: bytes, rng: np.random.Generator) -> bytes:
     return "\n".join(between.join(line) for line in lines).encode()
 
 
-def damage_quotes(whole: bytes, rng: np.random.Generator) -> bytes:
+def damage_quotes(content: bytes, rng: np.random.Generator) -> bytes:
     """Drop some quotes, and put others where there were none."""
-    data = bytearray(whole)
+    data = bytearray(content)
     for _ in range(rng.integers(1, 4)):
         places = [i for i, byte in enumerate(data) if byte == ord('"')]
         at = int(rng.choice(places)) if places else 0
@@ -197,9 +197,9 @@ def damage_quotes(whole: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
-def damage_json(whole: bytes, rng: np.random.Generator) -> bytes:
+def damage_json(content: bytes, rng: np.random.Generator) -> bytes:
     """Replace, drop or add values of some lines of JSON, nested ones too."""
-    lines = whole.decode().split("\n")
+    lines = content.decode().split("\n")
     for _ in range(rng.integers(1, 4)):
         number = int(rng.integers(len(lines)))
         try:
@@ -304,8 +304,8 @@ def forge(path: Path, target: Path, rng: np.random.Generator) -> None:
 def repacked(change: Change) -> Change:
     """A change of what is compressed."""
 
-    def changed(whole: bytes, rng: np.random.Generator) -> bytes:
-        return gzip.compress(change(gzip.decompress(whole), rng), mtime=0)
+    def changed(content: bytes, rng: np.random.Generator) -> bytes:
+        return gzip.compress(change(gzip.decompress(content), rng), mtime=0)
 
     return changed
 

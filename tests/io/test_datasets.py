@@ -80,9 +80,9 @@ def biased_part(towards, seed):
 @pytest.mark.slow
 def test_an_adjustment_transfers_between_parts_only_if_they_are_alike():
     alike = {"a": biased_part(0, 0), "b": biased_part(0, 1)}
-    other = {"a": biased_part(0, 0), "b": biased_part(1, 1)}
+    unlike = {"a": biased_part(0, 0), "b": biased_part(1, 1)}
     gains = measure(alike, BiasCorrectedTemperature)
     assert min(gains.values()) > 5
     assert gains["a", "b"] == pytest.approx(gains["b", "b"], abs=3)
-    gains = measure(other, BiasCorrectedTemperature)
+    gains = measure(unlike, BiasCorrectedTemperature)
     assert gains["a", "b"] < 0 < gains["b", "b"]

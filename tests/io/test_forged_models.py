@@ -43,8 +43,8 @@ def fitted(kind, **settings):
 
 def test_every_estimator_on_probabilities_can_be_saved():
     names = {"Adjuster", "AlternatingNormalizer", "AlternatingNormalizerCV", *families.__all__}
-    known = {name for name, kind in KINDS.items() if issubclass(kind, Saved)}
-    assert names == known == {type(one).__name__ for one in ROUND_TRIPS}
+    savable = {name for name, kind in KINDS.items() if issubclass(kind, Saved)}
+    assert names == savable == {type(estimator).__name__ for estimator in ROUND_TRIPS}
 
 
 def forge(estimator, path):
@@ -224,8 +224,8 @@ def test_missing_arrays_are_told(tmp_path, name):
 
 def test_inner_models_are_checked(tmp_path):
     search = fitted("AlternatingNormalizerCV")
-    other = AlternatingNormalizer(reference="all").fit(np.full((5, 4), 0.25))
-    search.best_normalizer_ = other
+    of_four_classes = AlternatingNormalizer(reference="all").fit(np.full((5, 4), 0.25))
+    search.best_normalizer_ = of_four_classes
     with pytest.raises(InputError, match=r"`best_normalizer_` .* a model for the same classes"):
         load(forge(search, tmp_path / "m"))
     search.best_normalizer_ = fitted("AlternatingNormalizer").set_params(alpha=-1.0)

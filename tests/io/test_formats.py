@@ -50,10 +50,10 @@ def test_values_of_json_lines_are_kept(tmp_path_factory, records, block):
         read = read_table(path)
     for name in read.schema.names:
         for record, value in zip(records, read[name].to_pylist(), strict=True):
-            known = record.get(name)
-            as_text = isinstance(value, str) and not isinstance(known, str)
-            assert value == (json.dumps(known) if as_text else known)
-            assert as_text or known is None or isinstance(value, (type(known), float))
+            expected = record.get(name)
+            as_text = isinstance(value, str) and not isinstance(expected, str)
+            assert value == (json.dumps(expected) if as_text else expected)
+            assert as_text or expected is None or isinstance(value, (type(expected), float))
 
 
 def test_nested_values_survive(tmp_path):
@@ -169,8 +169,8 @@ def test_real_sample_logs(task, recwarn):
     path = Path(__file__).parents[1] / "data" / f"samples_{task}.jsonl"
     read = read_predictions(path)
     message = "1 row of 5 had another number of options, the first in line 5: no decision"
-    told = [str(w.message).startswith(message) for w in recwarn]
-    assert told == ([True] if task == "texts" else [])
+    warned = [str(w.message).startswith(message) for w in recwarn]
+    assert warned == ([True] if task == "texts" else [])
     lines = [json.loads(line) for line in path.read_text().splitlines()][:4]
     right = read.proba.argmax(axis=1) == read.codes
     assert right.tolist() == [line["acc"] == 1 for line in lines]  # as the harness itself counts
@@ -199,10 +199,10 @@ def test_sample_logs_with_several_filters_and_mutual_information(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", lines)
     with pytest.warns(UserWarning, match="the lines of 'none' are read, those of other are not"):
         assert read_predictions(path).proba.shape == (1, 3)
-    both = answered(0, [*LIKELIHOODS[0], -9.0, -9.0, -9.0], "1", texts=("A", "B", "C") * 2)
+    question = answered(0, [*LIKELIHOODS[0], -9.0, -9.0, -9.0], "1", texts=("A", "B", "C") * 2)
     for j in range(3, 6):
-        both["arguments"][f"gen_args_{j}"]["arg_0"] = ""
-    read = read_predictions(write_lines(tmp_path / "b.jsonl", [both]))
+        question["arguments"][f"gen_args_{j}"]["arg_0"] = ""
+    read = read_predictions(write_lines(tmp_path / "b.jsonl", [question]))
     np.testing.assert_allclose(read.proba, softmax(LIKELIHOODS[:1], axis=1))
 
 

@@ -49,9 +49,9 @@ def test_an_adapted_copy_is_saved(tmp_path):
 def check_same(restored, fitted, values):
     """What comes back does, says and knows the same."""
     for method in ("transform", "predict"):
-        found, expected = (getattr(one, method)(values) for one in (restored, fitted))
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
+        actual, expected = (getattr(model, method)(values) for model in (restored, fitted))
+        np.testing.assert_array_equal(actual, expected)
+        assert actual.dtype == expected.dtype
     for method in ("explain", "drift"):
         assert str(getattr(restored, method)(values)) == str(getattr(fitted, method)(values))
     in_memory = {"_judged"}
@@ -101,7 +101,7 @@ def given_to(estimator, n, seed, dtype=np.float64):
     return pd.DataFrame(values.astype(dtype), columns=columns), y
 
 
-@pytest.mark.parametrize("estimator", ROUND_TRIPS, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize("estimator", ROUND_TRIPS, ids=lambda model: str(model)[:60])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.filterwarnings("ignore:.*prior zero")
 def test_what_is_restored_is_the_same_bit_for_bit(tmp_path, estimator, dtype):
@@ -163,12 +163,12 @@ def test_class_labels_of_any_type(tmp_path, classes):
 
 def test_metadata_tells_what_it_is(tmp_path):
     AlternatingNormalizer(alpha=3.0).fit(draw(20, 3)).save(tmp_path / "m")
-    said = model_metadata(tmp_path / "m")
-    assert said["kind"] == "AlternatingNormalizer"
-    assert said["settings"]["alpha"] == 3.0
-    assert said["classes"] == [0, 1, 2]
-    assert said["versions"] == versions()
-    assert re.fullmatch("sha256:[0-9a-f]{64}", said["digest"])
+    metadata = model_metadata(tmp_path / "m")
+    assert metadata["kind"] == "AlternatingNormalizer"
+    assert metadata["settings"]["alpha"] == 3.0
+    assert metadata["classes"] == [0, 1, 2]
+    assert metadata["versions"] == versions()
+    assert re.fullmatch("sha256:[0-9a-f]{64}", metadata["digest"])
     with safe_open(tmp_path / "m", "numpy") as opened:
         assert json.loads(opened.metadata()["altnorm"])["settings"]["depth"] == 1
 
@@ -190,16 +190,16 @@ def model(tmp_path):
 
 
 def test_every_changed_byte_and_every_truncation_is_noticed(model):
-    whole = model.read_bytes()
-    for position in RNG.integers(len(whole), size=150):
-        changed = bytearray(whole)
+    content = model.read_bytes()
+    for position in RNG.integers(len(content), size=150):
+        changed = bytearray(content)
         changed[position] ^= 1 << RNG.integers(8)
         model.write_bytes(changed)
         with pytest.raises(InputError):
             load(model)
-    cut = [whole[:size] for size in np.linspace(0, len(whole) - 1, 50).astype(int)]
-    for other in (*cut, whole + b"more"):
-        model.write_bytes(other)
+    cut = [content[:size] for size in np.linspace(0, len(content) - 1, 50).astype(int)]
+    for damaged in (*cut, content + b"more"):
+        model.write_bytes(damaged)
         with pytest.raises(InputError, match="cut off or damaged"):
             load(model)
 

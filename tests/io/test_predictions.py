@@ -273,9 +273,9 @@ WITH_AN_END = [".npz", ".npy", ".parquet", ".arrow", ".feather", ".csv.gz", ".js
 def test_files_cut_off_anywhere_are_refused(tmp_path, suffix):
     name = f"a{suffix}"
     write_predictions(Predictions(PROBA, CLASSES), tmp_path / name)
-    whole = (tmp_path / name).read_bytes()
-    for size in np.linspace(0, len(whole) - 1, 12).astype(int):
-        (tmp_path / name).write_bytes(whole[:size])
+    content = (tmp_path / name).read_bytes()
+    for size in np.linspace(0, len(content) - 1, 12).astype(int):
+        (tmp_path / name).write_bytes(content[:size])
         with pytest.raises(InputError, match=r"cut off|is empty|it has none"):
             read_predictions(tmp_path / name)
 

@@ -163,11 +163,11 @@ def test_wrong_offsets_in_arrow_files_are_noticed(tmp_path, stream):
     opened = pa.ipc.new_stream if stream else pa.ipc.new_file
     with opened(tmp_path / "t.arrow", table.schema) as writer:
         writer.write_table(table)
-    whole = (tmp_path / "t.arrow").read_bytes()
+    content = (tmp_path / "t.arrow").read_bytes()
     offsets = np.array([0, 4, 8, 12], np.int32).tobytes()
-    assert whole.count(offsets) == 1
+    assert content.count(offsets) == 1
     for wrong in ([0, 4, 2**30, 12], [0, -(2**30), 8, 12], [0, 8, 4, 12], [0, 4, 8, 2**31 - 1]):
-        damaged = whole.replace(offsets, np.array(wrong, np.int32).tobytes())
+        damaged = content.replace(offsets, np.array(wrong, np.int32).tobytes())
         (tmp_path / "t.arrow").write_bytes(damaged)
         with pytest.raises(InputError, match="cut off or damaged"):
             read_table(tmp_path / "t.arrow")

@@ -121,10 +121,10 @@ def test_no_row_of_a_parquet_file_is_lost_in_silence(tmp_path):
     path = tmp_path / "a.parquet"
     sound = pa.Table.from_pandas(table(N_ROWS, 0), preserve_index=False)
     parquet.write_table(sound, path)
-    whole, at, n_refused = path.read_bytes(), -1, 0
-    while (at := whole.find(varint(N_ROWS), at + 1)) >= 0:
+    content, at, n_refused = path.read_bytes(), -1, 0
+    while (at := content.find(varint(N_ROWS), at + 1)) >= 0:
         for count in (0, 1500, 1999):
-            path.write_bytes(whole[:at] + varint(count) + whole[at + 2 :])
+            path.write_bytes(content[:at] + varint(count) + content[at + 2 :])
             try:
                 assert read_table(path).equals(sound)
             except InputError as error:
@@ -150,14 +150,19 @@ def write_arrow(path, opener):
     return path.read_bytes()
 
 
+def footer_of(content):
+    """Where the last part of an Arrow file begins."""
+    return len(content) - 10 - int.from_bytes(content[-10:-6], "little")
+
+
 def test_no_batch_of_an_arrow_file_is_lost_in_silence(tmp_path):
     path = tmp_path / "a.arrow"
-    whole = write_arrow(path, pa.ipc.new_file)
+    content = write_arrow(path, pa.ipc.new_file)
     assert read_table(path).num_rows == 40
-    footer, n_refused = len(whole) - 10 - int.from_bytes(whole[-10:-6], "little"), 0
-    for at in range(footer, len(whole) - 10):
-        if whole[at : at + 4] == (3).to_bytes(4, "little"):
-            path.write_bytes(whole[:at] + (1).to_bytes(4, "little") + whole[at + 4 :])
+    n_refused = 0
+    for at in range(footer_of(content), len(content) - 10):
+        if content[at : at + 4] == (3).to_bytes(4, "little"):
+            path.write_bytes(content[:at] + (1).to_bytes(4, "little") + content[at + 4 :])
             try:
                 assert read_table(path).num_rows == 40
             except InputError as error:
@@ -168,10 +173,10 @@ def test_no_batch_of_an_arrow_file_is_lost_in_silence(tmp_path):
 def test_an_arrow_file_need_not_end_its_stream(tmp_path):
     """What follows the last batch is the footer."""
     path = tmp_path / "a.arrow"
-    whole = write_arrow(path, pa.ipc.new_file)
-    footer, end = len(whole) - 10 - int.from_bytes(whole[-10:-6], "little"), b"\xff" * 4 + bytes(4)
-    assert whole[:footer].endswith(end)
-    path.write_bytes(whole[: footer - len(end)] + whole[footer:])
+    content = write_arrow(path, pa.ipc.new_file)
+    footer, end = footer_of(content), b"\xff" * 4 + bytes(4)
+    assert content[:footer].endswith(end)
+    path.write_bytes(content[: footer - len(end)] + content[footer:])
     assert read_table(path).num_rows == 40
 
 
@@ -187,13 +192,13 @@ def test_an_arrow_file_of_polars_is_sound(tmp_path, compression):
 
 def test_a_stream_that_ends_too_soon(tmp_path):
     path = tmp_path / "a.arrow"
-    whole = write_arrow(path, pa.ipc.new_stream)
+    content = write_arrow(path, pa.ipc.new_stream)
     assert read_table(path).num_rows == 40
-    starts = [i for i in range(8, len(whole)) if whole[i : i + 4] == b"\xff" * 4][1:-1]
-    path.write_bytes(whole[: starts[-1]])
+    starts = [i for i in range(8, len(content)) if content[i : i + 4] == b"\xff" * 4][1:-1]
+    path.write_bytes(content[: starts[-1]])
     with pytest.warns(UserWarning, match=r"'a\.arrow' does not say where it ends"):
         assert read_table(path).num_rows < 40
-    path.write_bytes(whole[: starts[-1] + 4] + bytes(4) + whole[starts[-1] + 8 :])
+    path.write_bytes(content[: starts[-1] + 4] + bytes(4) + content[starts[-1] + 8 :])
     with pytest.raises(InputError, match=r"it says that it ends, and [\d,]+ bytes follow"):
         read_table(path)
 

@@ -120,16 +120,16 @@ def tell_places(places: Counter[int], classes: Collection[str]) -> None:
             f"all {places[_FAILED]:,} failed",
             "Send them again; their lines say why, under `response` or `error`.",
         )
-    found = {place: n for place, n in places.items() if place >= 0}
-    if not found:
+    at_class = {place: n for place, n in places.items() if place >= 0}
+    if not at_class:
         raise file_error(
             f"At least one answer must have a class ({shown(', '.join(classes))}) among its tokens",
             "none has",
             "Pass the answers that you asked for with --classes; each must be a single token, such "
             "as a letter.",
         )
-    if set(found) != {0}:
-        often = ", ".join(f"{n:,} at token {place + 1}" for place, n in sorted(found.items()))
+    if set(at_class) != {0}:
+        often = ", ".join(f"{n:,} at token {place + 1}" for place, n in sorted(at_class.items()))
         message = f"Not all answers begin with their class. Where it is: {often}."
         warn(InputWarning(message, "place"))
 

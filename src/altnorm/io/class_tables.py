@@ -81,8 +81,9 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
         for role, name in (("class", true), ("decision", decision)):
             if name not in names and not (role == "decision" and is_person):
                 near = get_close_matches(name, names, 1)
-                others = f"The classes are {listed(names)}; `person` leaves a row to a person."
-                remedy = f"Did you mean '{near[0]}'?" if near else others
+                remedy = f"The classes are {listed(names)}; `person` leaves a row to a person."
+                if near:
+                    remedy = f"Did you mean '{near[0]}'?"
                 rule = f"'{source.name}' names the unknown {role} '{shown(name)}'"
                 raise _cost_error(rule, remedy=remedy)
         pair = f"deciding '{shown(decision)}' where '{shown(true)}' is true"

@@ -61,8 +61,8 @@ def read_labels(
             rule, f"'{shown(layout.label or 'labels')}' {holds} in row {row}", remedy
         )
     rows = np.flatnonzero(~is_missing)
-    given = names_of([values[i] for i in rows.tolist()])
-    resolved = classes[_find_columns(given, names_of(classes), rows, reordered)]
+    texts = names_of([values[i] for i in rows.tolist()])
+    resolved = classes[_find_columns(texts, names_of(classes), rows, reordered)]
     if not is_missing.any():
         return resolved
     labels = np.full(is_missing.size, None, dtype=object)
@@ -71,7 +71,7 @@ def read_labels(
 
 
 def _find_columns(
-    given: list[str], names: list[str], rows: np.ndarray, reordered: bool
+    texts: list[str], names: list[str], rows: np.ndarray, reordered: bool
 ) -> list[int]:
     """The columns of the classes that labels of some rows mean, by name or by index.
 
@@ -81,7 +81,7 @@ def _find_columns(
     # As written first: "1.0" and "1" may be two classes.
     for spelled in (str, _as_integer):
         codes = {spelled(name): j for j, name in enumerate(names)}
-        labels = [spelled(label) for label in given]
+        labels = [spelled(label) for label in texts]
         if len(codes) == len(names) and all(label in codes for label in labels):
             return [codes[label] for label in labels]
     # Nine digits always fit an index; a longer text is no index and may be too long to convert.

@@ -63,11 +63,11 @@ def learn_log(path: Path) -> tuple[str, Sequence[str]]:
             texts.setdefault(len(question.scores), Counter())[question.texts] += 1
     if not texts:
         raise file_error("A sample log must have lines", "it has none")
-    first, *others = filters
-    if others:
+    first, *unread = filters
+    if unread:
         message = (
             f"The log has several filters; the lines of '{shown(first)}' are read, those of "
-            f"{shown(', '.join(others))} are not."
+            f"{shown(', '.join(unread))} are not."
         )
         warn(InputWarning(message, "several_filters"))
     size = max(texts, key=lambda size: texts[size].total())

@@ -160,8 +160,8 @@ def _checked(table: TableSource, source: Source) -> Iterator[Any]:
         raise _damaged(source.path, f"has {table.n_rows:,} rows and {n_read:,} can be read")
 
 
-def _damaged(source: Path, what: str) -> InputError:
-    return file_error(f"'{source}' is damaged", f"it says that it {what}", "Write it again.")
+def _damaged(source: Path, claim: str) -> InputError:
+    return file_error(f"'{source}' is damaged", f"it says that it {claim}", "Write it again.")
 
 
 def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
