@@ -146,7 +146,7 @@ def _is_response(value: dict[str, Any]) -> bool:
 
 def _read_tokens(number: int, body: Any) -> list[_Token]:
     """The tokens of an answer; none where it failed."""
-    if not isinstance(body, dict) or body.get("error"):  # a failed line of a batch
+    if not _is_body(body) or body.get("error"):  # a failed line of a batch
         return []
     try:
         return _response_tokens(body) if _is_response(body) else _choice_tokens(body)
@@ -161,8 +161,6 @@ def _read_tokens(number: int, body: Any) -> list[_Token]:
 
 def _choice_tokens(body: dict[str, Any]) -> list[_Token]:
     """The tokens of a chat or a completion."""
-    if "choices" not in body:
-        return []
     logprobs = body["choices"][0]["logprobs"]
     if "tokens" not in logprobs:
         return [_chat_token(token) for token in logprobs["content"]]

@@ -78,8 +78,9 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
     costs: dict[tuple[str, str | None], float] = {}
     for true, decision, cost in _read_json(source) if is_json else _read_text(source, names):
         is_person = decision not in names and decision.lower() in _PERSON
-        for role, name in (("class", true), ("decision", decision)):
-            if name not in names and not (role == "decision" and is_person):
+        key = true, None if is_person else decision
+        for role, name in zip(("class", "decision"), key, strict=True):
+            if name is not None and name not in names:
                 near = get_close_matches(name, names, 1)
                 remedy = f"The classes are {listed(names)}; `person` leaves a row to a person."
                 if near:
@@ -87,7 +88,6 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
                 rule = f"'{source.name}' names the unknown {role} '{shown(name)}'"
                 raise _cost_error(rule, remedy=remedy)
         pair = f"deciding '{shown(decision)}' where '{shown(true)}' is true"
-        key = true, None if is_person else decision
         if key in costs:
             raise _cost_error(f"'{source.name}' must give each cost once", f"{pair} has two")
         try:

@@ -99,19 +99,17 @@ def _plain_schema(path: Path, numbers: Collection[str]) -> Any:
             table.validate(full=True)
             if table.num_rows != n_lines or not _is_exact(table, numbers):
                 return None
-            types = [(field.name, _plain_type(field, numbers)) for field in table.schema]
-            schema = pa.unify_schemas([schema, pa.schema(types)], promote_options="permissive")
+            schema = pa.unify_schemas([schema, table.schema], promote_options="permissive")
     except (pa.ArrowException, UnicodeDecodeError):
         return None
     if any(map(pa.types.is_nested, schema.types)):
         return None
-    is_empty = pa.types.is_null
-    return pa.schema([(f.name, pa.string() if is_empty(f.type) else f.type) for f in schema])
+    return pa.schema([(field.name, _plain_type(field, numbers)) for field in schema])
 
 
 def _plain_type(field: Any, numbers: Collection[str]) -> Any:
     """The type of a column; times are text that PyArrow takes for times."""
-    if pa.types.is_timestamp(field.type):
+    if pa.types.is_timestamp(field.type) or pa.types.is_null(field.type):
         return pa.string()
     is_whole = pa.types.is_integer(field.type) and field.name in numbers
     return pa.float64() if is_whole else field.type

@@ -64,11 +64,9 @@ def open_table(
         yield table._replace(batches=_checked(table, source), format=source.format)
 
 
-def read_table(
-    path: str | os.PathLike[str], layout: Layout = formats.PLAIN, *, text: Collection[str] = ()
-) -> Any:
+def read_table(path: str | os.PathLike[str], *, text: Collection[str] = ()) -> Any:
     """Read all rows of a file, as `open_table` tells, as a PyArrow table."""
-    with open_table(path, layout, text=text) as opened:
+    with open_table(path, text=text) as opened:
         return read_rows(opened)[0]
 
 
