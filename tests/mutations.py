@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,14 +144,6 @@ def damage(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
-def damage_counts(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change one of the places where a Parquet file says how many rows or values there are."""
-    written = bytes([2 * N_ROWS])
-    at = int(rng.choice([match.start() for match in re.finditer(re.escape(written), content)]))
-    count = int(rng.choice([0, 1, 30, 39, 41, 63]))
-    return content[:at] + bytes([2 * count]) + content[at + 1 :]  # as it writes counts below 64
-
-
 def damage_numbers(content: bytes, rng: np.random.Generator) -> bytes:
     """Change one of the whole numbers by which an Arrow file describes itself."""
     values = np.frombuffer(content[: len(content) // 4 * 4], np.int32)
@@ -206,24 +197,23 @@ def damage_json(content: bytes, rng: np.random.Generator) -> bytes:
             record = json.loads(lines[number])
         except ValueError:
             continue
-        if isinstance(record, dict) and record:
-            spoil_record(record, rng)
-            lines[number] = json.dumps(record)
+        spoil_value(record, rng)
+        lines[number] = json.dumps(record)
     return "\n".join(lines).encode()
 
 
-def spoil_record(record: dict[str, Any], rng: np.random.Generator) -> None:
-    """Change one value of a record, or of one that is nested in it."""
-    key = str(rng.choice(sorted(record)))
-    inner = record[key]
-    if isinstance(inner, dict) and inner and rng.random() < 0.6:
-        spoil_record(inner, rng)
-    elif isinstance(inner, list) and inner and rng.random() < 0.6:
-        inner[rng.integers(len(inner))] = VALUES[rng.integers(len(VALUES))]
-    elif rng.random() < 0.2:
-        del record[key]
+def spoil_value(value: Any, rng: np.random.Generator) -> None:
+    """Change one entry of an object or a list, or of one that is nested in it."""
+    if not isinstance(value, dict | list) or not value:
+        return
+    keys: list[Any] = sorted(value) if isinstance(value, dict) else [*range(len(value))]
+    key = keys[rng.integers(len(keys))]
+    if isinstance(value[key], dict | list) and value[key] and rng.random() < 0.8:
+        spoil_value(value[key], rng)
+    elif isinstance(value, dict) and rng.random() < 0.2:
+        del value[key]
     else:
-        record[key] = VALUES[rng.integers(len(VALUES))]
+        value[key] = VALUES[rng.integers(len(VALUES))]
 
 
 # What a format holds.
@@ -316,7 +306,6 @@ WAYS: dict[str, list[Change]] = {
     ".csv.gz": [repacked(damage_text), repacked(damage_quotes)],
     ".jsonl": [damage_text, damage_json],
     ".jsonl.gz": [repacked(damage_json)],
-    ".parquet": [damage_counts],
     ".arrow": [damage_numbers],
     ".ipc": [damage_numbers],
 }
