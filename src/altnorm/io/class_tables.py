@@ -6,7 +6,6 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from altnorm._base.files import check_input
 from altnorm.decisions.purpose import read_costs
 from altnorm.io.formats import DELIMITERS
 from altnorm.io.json_lines import read_json
-from altnorm.io.labels import listed, names_of
+from altnorm.io.labels import did_you_mean, listed, names_of
 
 # What the decision to leave a row to a person may be called, unless a class has that name.
 _PERSON = ("person", "abstain", "defer", "reject", "")
@@ -81,12 +80,9 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
         key = true, None if is_person else decision
         for role, name in zip(("class", "decision"), key, strict=True):
             if name is not None and name not in names:
-                near = get_close_matches(name, names, 1)
-                remedy = f"The classes are {listed(names)}; `person` leaves a row to a person."
-                if near:
-                    remedy = f"Did you mean '{near[0]}'?"
                 rule = f"'{source.name}' names the unknown {role} '{shown(name)}'"
-                raise _cost_error(rule, remedy=remedy)
+                classes_are = f"The classes are {listed(names)}; `person` leaves a row to a person."
+                raise _cost_error(rule, remedy=did_you_mean(name, names) or classes_are)
         pair = f"deciding '{shown(decision)}' where '{shown(true)}' is true"
         if key in costs:
             raise _cost_error(f"'{source.name}' must give each cost once", f"{pair} has two")

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -104,7 +104,7 @@ def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
     format = layout.format or format_of(source)
     if format is None:
         rename = "" if is_standard else ", or rename it"
-        raise suffix_error(source, f"Pass --format, for example --format csv{rename}.")
+        raise _suffix_error(source, f"Pass --format, for example --format csv{rename}.")
     return Source(_copy_stdin() if is_standard else source, format)
 
 
@@ -115,7 +115,7 @@ def find_target(
     target = Path(path)
     format = standard if os.fspath(path) == STANDARD else format_of(path)
     if format is None:
-        raise suffix_error(target, "Choose another name.")
+        raise _suffix_error(target, "Choose another name.")
     if spreadsheet_safe and format not in DELIMITERS:
         raise file_error(
             "Only CSV and TSV files need to be made safe for spreadsheets",
@@ -125,10 +125,8 @@ def find_target(
     return format
 
 
-def suffix_error(path: Path, remedy: str, without: Collection[str] = ()) -> InputError:
-    """Return the error for a name that tells no format, or none of those that will do."""
-    suffixes = ", ".join(suffix for suffix, format in SUFFIXES.items() if format not in without)
-    rule = f"The name of the file must end in one of {suffixes}"
+def _suffix_error(path: Path, remedy: str) -> InputError:
+    rule = f"The name of the file must end in one of {', '.join(SUFFIXES)}"
     return file_error(rule, f"'{path.name}' does not", remedy, value=path.name)
 
 

@@ -34,6 +34,13 @@ def listed(names: Sequence[str]) -> str:
     return message if len(names) <= 6 else f"{message} and {len(names) - 6} more"
 
 
+def did_you_mean(name: str, names: Collection[str]) -> str:
+    """Ask for the name that is near one that is not there; nothing if none is."""
+    by_case = {candidate.lower(): candidate for candidate in names}
+    near = get_close_matches(name.lower(), by_case, 1)
+    return f"Did you mean '{shown(by_case[near[0]])}'?" if near else ""
+
+
 def check_rows(n: int) -> None:
     """Raise if a file has no rows."""
     if not n:
@@ -142,14 +149,8 @@ def column_values(table: Any, name: str) -> list[Any]:
 
 def no_such_column(name: str, names: Sequence[str]) -> InputError:
     """Return the error for a column that was named and is not there."""
-    by_case = {column.lower(): column for column in names}
-    near = get_close_matches(name.lower(), by_case, 1)
-    meant = f"Did you mean '{shown(by_case[near[0]])}'? " if near else ""
-    return column_error(
-        f"The table has no column '{shown(name)}'",
-        remedy=f"{meant}Its columns are {listed(names)}.",
-        value=name,
-    )
+    remedy = f"{did_you_mean(name, names)} Its columns are {listed(names)}.".lstrip()
+    return column_error(f"The table has no column '{shown(name)}'", remedy=remedy, value=name)
 
 
 def not_numbers(name: str, column: Any) -> InputError:

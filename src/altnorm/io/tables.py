@@ -45,7 +45,8 @@ def open_table(
     """
     source = formats.find_source(path, layout)
     if source.format in formats.ARRAYS:
-        raise formats.suffix_error(source.path, "Rename it.", without=formats.ARRAYS)
+        rule, offender = "The file must be a table", f"'{source.path.name}' holds arrays"
+        raise file_error(rule, offender, "Write a table, such as .csv or .parquet.")
     with ExitStack() as stack:
         with _reading(source):
             if source.format in formats.DELIMITERS:
