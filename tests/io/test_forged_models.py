@@ -58,65 +58,45 @@ def forge(estimator, path):
     return path
 
 
-NAN, NANS = float("nan"), np.full(3, np.nan)
-VERDICT = fitted("Adjuster").verdict_
-ODD_FIELDS = [{"gain": "0.1"}, {"n_rows": 1.5}, {"adopted": 1}]
-ODD_FIELDS += [{"cautions": (Caution("a", "b", "c"),)}, {"reason": "odd"}, {"evidence": "odd"}]
-ODD_FIELDS += [{name: NAN} for name in ("before", "gain", "p_value", "ci_low", "std_error")]
-ODD_FIELDS += [{name: -1} for name in ("n_rows", "n_changed", "n_fixed", "n_left", "p_value")]
-ODD_FIELDS += [
-    {"gates": Gates([gate])}
-    for gate in (
-        "rise",
-        Gate("mood", True, 0.1, 0.0),
-        Gate("rise", 1, 0.1, 0.0),
-        Gate("rise", True, "much", 0.0),
-        Gate("rise", True, 0.1, 0.0, "luck"),
-    )
-]
-PROMISE = fitted("Adjuster", target_accuracy=0.5).verdict_.promise
-CURVE = PROMISE.coverage
-ODD_PROMISES = [{"share": 2.0}, {"n_decided": 10**6}, {"n_labels": -1}, {"coverage": None}]
-ODD_PROMISES += [
-    {"coverage": replace(CURVE, **{name: values})}
-    for name in ("share", "accuracy", "units", "expected")
-    for values in (-getattr(CURVE, name), getattr(CURVE, name)[1:])
-]
-ODD_FIELDS += [{"promise": replace(PROMISE, **odd)} for odd in ODD_PROMISES]
+def variants(record, **fields):
+    """The record with each of some odd values in the place of a field."""
+    return [replace(record, **{name: odd}) for name, values in fields.items() for odd in values]
+
+
+NAN, NANS, THIRDS = float("nan"), np.full(3, np.nan), np.full(3, 1 / 3)
 LABELWISE, PAIRS = {"multilabel": "labelwise"}, {"multilabel": "pairs"}
-SHIFTS = [
-    Shift(*[shares] * 4, 0.5, 0.0, p_value, False, True, n_rows, 1)
-    for shares, p_value, n_rows in (
-        ((1.0,), 0.5, 9),
-        ((1.0, 0.0, 0.0), 1.5, 9),
-        ((1.0, 0.0, 0.0), 0.5, -9),
-    )
+VERDICT, MIXTURE = fitted("Adjuster").verdict_, fitted("Adjuster").mixture_
+PROMISE = fitted("Adjuster", target_accuracy=0.5).verdict_.promise
+GATE = Gate("rise", True, 0.1, 0.0)
+SHIFT = Shift(*[(1.0, 0.0, 0.0)] * 4, 0.5, 0.0, 0.5, False, True, 9, 1)
+BALANCE = KnownBalance(THIRDS, np.full((2, 3), 1 / 3), np.array([0, 1]))
+ODD_GATES = variants(GATE, name=["mood"], held=[1], value=["much"], route=["luck"])
+ODD_CURVES = [
+    odd
+    for name in ("share", "accuracy", "units", "expected")
+    for values in [getattr(PROMISE.coverage, name)]
+    for odd in variants(PROMISE.coverage, **{name: [-values, values[1:]]})
 ]
-THIRDS = np.full(3, 1 / 3)
-BALANCES = [
-    KnownBalance(shares, np.full((2, 3), 1 / 3), np.array(codes))
-    for shares, codes in (
-        (THIRDS, [0, 3]),
-        (THIRDS, [0, 1, 2]),
-        (np.array([1.0, 0.0, 0.0]), [0, 1]),
-    )
+ODD_PROMISES = variants(
+    PROMISE, share=[2.0], n_decided=[10**6], n_labels=[-1], coverage=[None, *ODD_CURVES]
+)
+ODD_VERDICTS = [
+    *variants(VERDICT, reason=["odd"], evidence=["odd"], cautions=[(Caution("a", "b", "c"),)]),
+    *variants(VERDICT, before=[NAN], gain=[NAN, "0.1"], ci_low=[NAN], std_error=[NAN]),
+    *variants(VERDICT, n_rows=[-1, 1.5], n_changed=[-1], n_fixed=[-1], n_left=[-1]),
+    *variants(VERDICT, p_value=[NAN, -1], adopted=[1], promise=ODD_PROMISES),
+    *variants(VERDICT, gates=[Gates([gate]) for gate in ("rise", *ODD_GATES)]),
 ]
-MIXTURE = fitted("Adjuster").mixture_
-ODD_MIXTURES = [
-    {"weights": np.ones(4)},
-    {"weights": np.array([2.0, -1.0, 0.0, 0.0])},
-    {"weights": np.full(3, 1 / 3)},
-    {"baseline": np.ones(3)},
-    {"tempering": NANS},
-    {"tempering": np.array([-1.0, -9.0, 0.0])},
-    {"tempering": np.array([1.0, -9.0, 2.0])},
-    {"following": np.ones(2)},
-    {"following": np.array([1.0, 9.0, 0.0])},
-    {"keeps": "everything"},
-    {"log_ratio": np.zeros(4)},
-    {"log_ratio": NANS},
-    {"is_multilabel": True},
-]
+ODD_MIXTURES = variants(
+    MIXTURE,
+    weights=[np.ones(4), np.array([2.0, -1.0, 0.0, 0.0]), THIRDS],
+    baseline=[np.ones(3)],
+    tempering=[NANS, np.array([-1.0, -9.0, 0.0]), np.array([1.0, -9.0, 2.0])],
+    following=[np.ones(2), np.array([1.0, 9.0, 0.0])],
+    keeps=["everything"],
+    log_ratio=[np.zeros(4), NANS],
+    is_multilabel=[True],
+)
 BAD = {
     ("AlternatingNormalizer",): {
         "alpha": [0.0, NAN, "1", 1e300],
@@ -162,7 +142,7 @@ BAD = {
         "weights_": [np.ones((3, 2))],
     },
     ("Adjuster",): {
-        "mixture_": ["even", None, *(replace(MIXTURE, **odd) for odd in ODD_MIXTURES)],
+        "mixture_": ["even", None, *ODD_MIXTURES],
         "model_": [
             None,
             fitted("MatrixScaling", input="logits"),
@@ -183,12 +163,15 @@ BAD = {
         ],
         "family_": ["forest"],
         "families_": [[], {"bias": 1}, {1: VERDICT}],
-        "verdict_": [None, *(replace(VERDICT, **odd) for odd in ODD_FIELDS)],
+        "verdict_": [None, *ODD_VERDICTS],
         "calibration_": ["yes"],
         "cv_results_": [[], {"a": 1}, {"a": np.eye(2)}, {"a": np.ones(2), "b": np.ones(3)}],
         "seen_rows_": [np.array([1, 2]), np.array([2, 1], dtype=np.uint64)],
-        "balance_": ["even", *BALANCES],
-        "shift_": ["adapted", *SHIFTS],
+        "balance_": [
+            "even",
+            *variants(BALANCE, shares=[np.eye(3)[0]], codes=[np.array([0, 3]), np.arange(3)]),
+        ],
+        "shift_": ["adapted", *variants(SHIFT, before=[(1.0,)], p_value=[1.5], n_rows=[-9])],
     },
 }
 CASES = [
