@@ -56,7 +56,7 @@ def score_lines(path: Path) -> Iterator[Line]:
     for number, value in read_values(path):
         record = _as_record(value)
         key = _score_key(record)
-        scores = None if key is None else record.pop(key)
+        scores: Any = None if key is None else record.pop(key)
         is_paired = _are_pairs(scores)
         is_best_alone &= is_paired and len(scores) == 1
         if isinstance(scores, list):
@@ -72,10 +72,11 @@ def score_lines(path: Path) -> Iterator[Line]:
 
 def _score_key(record: dict[str, Any]) -> str | None:
     """Under which key an object holds its scores."""
-    labels, scores = record.get("labels"), record.get("scores")
-    is_parallel = isinstance(labels, list) and isinstance(scores, list)
-    if isinstance(scores, dict) or (is_parallel and len(labels) == len(scores)):
-        return "scores"
+    match record:
+        case {"scores": dict()}:
+            return "scores"
+        case {"labels": list(labels), "scores": list(scores)} if len(labels) == len(scores):
+            return "scores"
     return next((name for name, value in record.items() if _are_pairs(value)), None)
 
 
