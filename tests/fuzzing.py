@@ -218,7 +218,9 @@ def model_case(folder: Path, rng: np.random.Generator) -> None:
 def graph_case(folder: Path, rng: np.random.Generator) -> None:
     """A model appended to a spoilt ONNX graph."""
     path = folder / "case.onnx"
-    mutations.damage_graph(path, rng)
+    mutations.write_graph(path, axis=int(rng.choice([-1, 1, 0, 17, -3, 2**31 - 1])))
+    if rng.random() < 0.8:
+        path.write_bytes(mutations.damage(path.read_bytes(), rng))
     model = folder / f"{rng.choice(['one', 'deep', 'tuned'])}.model"
     more = ["--label-output", str(rng.choice(["label", "", "scores"]))] * int(rng.integers(2))
     command("export", model, "-o", folder / "output.onnx", "--append-to", path, "--force", *more)

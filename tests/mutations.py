@@ -244,28 +244,6 @@ def damage_arrays(path: Path, target: Path, rng: np.random.Generator) -> None:
     np.savez(target, **arrays)
 
 
-def damage_graph(path: Path, rng: np.random.Generator) -> None:
-    """Write a graph whose parts do not fit each other, or whose bytes are damaged."""
-    write_graph(path, axis=int(rng.choice([-1, 1, 0, 17, -3, 2**31 - 1])))
-    if rng.random() < 0.4:
-        path.write_bytes(damage(path.read_bytes(), rng))
-        return
-    model = onnx.load(path)
-    choice = rng.integers(6)
-    if choice == 0:
-        dims = model.graph.output[0].type.tensor_type.shape.dim
-        dims[1].dim_value = int(rng.choice([0, 2, 4, 2**31]))
-    elif choice == 1:
-        model.graph.output[0].name = str(rng.choice(["", "features", "scores", "z" * 10_000]))
-    elif choice == 2:
-        model.graph.node[rng.integers(2)].op_type = str(rng.choice(["Odd", "Log", ""]))
-    elif choice == 3:
-        model.opset_import[0].version = int(rng.choice([0, 1, 9, 13, 1000, -1]))
-    elif choice == 4:
-        del model.graph.initializer[:]
-    path.write_bytes(model.SerializeToString())
-
-
 def forge(path: Path, target: Path, rng: np.random.Generator) -> None:
     """Change what a model says, with a digest that fits, as an attacker would."""
     content, tensors = read_content(path)
