@@ -301,7 +301,7 @@ def write_columns(
         start = "y_" if layout.label_prefix is None else layout.label_prefix
         columns |= {start + name: labels[:, j] for j, name in enumerate(names)}
     elif labels is not None:
-        columns[layout.label or "label"] = np.array(names_of(labels), dtype=object)
-    batch = pa.RecordBatch.from_pydict({name: pa.array(v) for name, v in columns.items()})
+        columns[layout.label or "label"] = names_of(labels)
+    batch = pa.RecordBatch.from_pydict(columns)
     with write_table(path, batch.schema, force=force, spreadsheet_safe=spreadsheet_safe) as write:
         write(batch)
