@@ -135,13 +135,10 @@ def tell_places(places: Counter[int], classes: Collection[str]) -> None:
 
 
 def _is_body(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        isinstance(value.get("choices"), list) or _is_response(value)
-    )
-
-
-def _is_response(value: dict[str, Any]) -> bool:
-    return value.get("object") == "response" and isinstance(value.get("output"), list)
+    match value:
+        case {"choices": list()} | {"object": "response", "output": list()}:
+            return True
+    return False
 
 
 def _read_tokens(number: int, body: Any) -> list[_Token]:
@@ -149,8 +146,8 @@ def _read_tokens(number: int, body: Any) -> list[_Token]:
     if not _is_body(body) or body.get("error"):  # a failed line of a batch
         return []
     try:
-        return _response_tokens(body) if _is_response(body) else _choice_tokens(body)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        return _tokens_of(body)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise file_error(
             "Every answer must have the log-probabilities of its tokens",
             f"line {number} has none",
@@ -159,25 +156,22 @@ def _read_tokens(number: int, body: Any) -> list[_Token]:
         ) from error
 
 
-def _choice_tokens(body: dict[str, Any]) -> list[_Token]:
-    """The tokens of a chat or a completion."""
-    logprobs = body["choices"][0]["logprobs"]
-    if "tokens" not in logprobs:
-        return [_chat_token(token) for token in logprobs["content"]]
-    columns = (logprobs[name] for name in ("tokens", "token_logprobs", "top_logprobs"))
-    return [
-        _Token(str(token), {str(t): float(q) for t, q in {token: p, **(top or {})}.items()})
-        for token, p, top in zip(*columns, strict=True)
-    ]
-
-
-def _response_tokens(body: dict[str, Any]) -> list[_Token]:
-    """The tokens of the texts of a response."""
-    texts = [part for item in body["output"] for part in item.get("content") or ()]
-    tokens = [_chat_token(token) for text in texts for token in text.get("logprobs") or ()]
-    if not tokens:
-        raise ValueError("no log-probabilities")
-    return tokens
+def _tokens_of(body: dict[str, Any]) -> list[_Token]:
+    match body:
+        case {"object": "response", "output": items}:
+            texts = [part for item in items for part in item.get("content") or ()]
+            tokens = [_chat_token(token) for text in texts for token in text.get("logprobs") or ()]
+            if tokens:
+                return tokens
+        case {"choices": [{"logprobs": {"tokens": _} as logprobs}, *_]}:  # a completion
+            columns = (logprobs[name] for name in ("tokens", "token_logprobs", "top_logprobs"))
+            return [
+                _Token(str(text), {str(t): float(q) for t, q in {text: p, **(top or {})}.items()})
+                for text, p, top in zip(*columns, strict=True)
+            ]
+        case {"choices": [{"logprobs": {"content": list(content)}}, *_]}:  # a chat
+            return [_chat_token(token) for token in content]
+    raise ValueError("no log-probabilities")
 
 
 def _chat_token(token: dict[str, Any]) -> _Token:
