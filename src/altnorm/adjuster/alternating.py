@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -55,14 +55,9 @@ class Tried(NamedTuple):
     outside: np.ndarray
 
     def order(self, fold: int | None = None) -> tuple[float, ...]:
-        """Least for the best setting."""
+        """Least for the best setting, outside a fold if one is named."""
         score = self.score if fold is None else self.outside[fold]
         return (-score if math.isfinite(score) else math.inf, *self.setting.severity())
-
-
-def best_of(tried: Sequence[Tried], fold: int | None = None) -> Tried:
-    """Return the setting of best score, outside a fold if one is named."""
-    return min(tried, key=partial(Tried.order, fold=fold))
 
 
 @storable
@@ -217,7 +212,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             search = Search(data, paths, folds)
             tried = search.run(self)
             self.cv_results_ = _as_table(tried)
-            best = best_of(tried).setting
+            best = min(tried, key=Tried.order).setting
             self.best_params_ = best._asdict()
             trial = search.trial(tried, self.significance, nested=not published)
             self.verdict_ = _as_published(trial.verdict) if published else trial.verdict
@@ -270,11 +265,14 @@ class Search:
 
     def __init__(self, data: Validation, paths: ClassPaths | LabelPaths, folds: np.ndarray) -> None:
         self.data, self.paths, self.folds = data, paths, folds
-        self.n_folds = int(folds.max()) + 1
+        self.outside = [folds != k for k in range(int(folds.max()) + 1)]
 
     def run(self, cv: AlternatingNormalizerCV) -> list[Tried]:
         """Try the settings of a grid: all of them as published, else those that are worth it."""
-        tried = self._try_all(cv) if cv.tuning == "as-published" else self._try_near_the_best(cv)
+        if cv.tuning == "as-published":
+            tried = self._try(cv, cv.alphas, max(cv.depths))
+        else:
+            tried = self._try_near_the_best(cv)
         tried = [entry for entry in tried if entry.setting.depth in cv.depths]
         if tried:
             return tried
@@ -286,63 +284,53 @@ class Search:
             code="no_reference",
         )
 
-    def _try_all(self, cv: AlternatingNormalizerCV) -> list[Tried]:
-        grid = product(cv.alphas, [max(cv.depths)], cv.thresholds, cv.references, cv.smoothings)
-        return [entry for values in grid for entry in self._follow(Setting(*values))]
-
     def _try_near_the_best(self, cv: AlternatingNormalizerCV) -> list[Tried]:
-        order = sorted({float(alpha) for alpha in cv.alphas})
-        coarse = sorted({*range(0, len(order), COARSE), len(order) - 1})
-        combinations = list(product(cv.thresholds, cv.references, cv.smoothings))
-        tried = self._try_first([order[i] for i in coarse], combinations)
-        near = {
-            j
-            for alpha in self._best_alphas(tried)
-            for j in range(order.index(alpha) - COARSE + 1, order.index(alpha) + COARSE)
-            if 0 <= j < len(order)
-        }
-        tried += self._try_first([order[i] for i in sorted(near - set(coarse))], combinations)
+        alphas = sorted({float(alpha) for alpha in cv.alphas})
+        coarse = {*range(0, len(alphas), COARSE), len(alphas) - 1}
+        tried = self._try(cv, [alphas[i] for i in sorted(coarse)])
+        best = [alphas.index(alpha) for alpha in _best_alphas(tried)]
+        near = [i for i in range(len(alphas)) if any(abs(i - k) < COARSE for k in best)]
+        tried += self._try(cv, [alphas[i] for i in near if i not in coarse])
         if max(cv.depths) > 1:
-            for alpha in self._best_alphas(tried):
-                same = [entry for entry in tried if entry.setting.alpha == alpha]
-                start = best_of(same).setting
-                tried += list(self._follow(start._replace(depth=max(cv.depths)), skip=1))
+            for alpha in _best_alphas(tried):
+                same_alpha = [entry for entry in tried if entry.setting.alpha == alpha]
+                start = min(same_alpha, key=Tried.order).setting
+                tried += self._follow(start._replace(depth=max(cv.depths)), skip=1)
         return tried
 
-    def _try_first(
-        self, alphas: Sequence[float], combinations: Sequence[tuple[float, str, float]]
+    def _try(
+        self, cv: AlternatingNormalizerCV, alphas: Sequence[float], depth: int = 1
     ) -> list[Tried]:
-        firsts = (Setting(alpha, 1, *rest) for alpha, rest in product(alphas, combinations))
-        return [entry for setting in firsts for entry in self._follow(setting)]
+        """Try exponents with all else in the grid, at every depth up to this one."""
+        grid = product(alphas, [depth], cv.thresholds, cv.references, cv.smoothings)
+        return [entry for values in grid for entry in self._follow(Setting(*values))]
 
     def _follow(self, setting: Setting, skip: int = 0) -> Iterator[Tried]:
-        for deeper, proba in self.paths.path(setting):
-            if deeper.depth > skip:
-                yield Tried(deeper, *self._scores(proba))
+        for deeper, proba in islice(self.paths.path(setting), skip, None):
+            yield Tried(deeper, *self._scores(proba))
 
     def _scores(self, proba: Array) -> tuple[float, np.ndarray]:
         """The score on all rows, and on those outside each fold."""
         data, score = self.data, self.data.purpose.score
         # Decided where the rows are: all of them would take longer to copy than to adjust.
         pred = to_numpy(proba) if score.needs == "proba" else data.kind.decide(proba)
-        outside = [self.folds != k for k in range(self.n_folds)]
-        parts = [score(data.labels[o], pred[o], data.weight[o]) for o in outside]
+        parts = [score(data.labels[o], pred[o], data.weight[o]) for o in self.outside]
         return score(data.labels, pred, data.weight), np.array(parts)
-
-    @staticmethod
-    def _best_alphas(tried: Sequence[Tried]) -> list[float]:
-        ranked = sorted(tried, key=Tried.order)
-        return list(dict.fromkeys(entry.setting.alpha for entry in ranked))[:BEST]
 
     def trial(self, tried: Sequence[Tried], significance: float, *, nested: bool) -> Trial:
         """Judge each fold under the setting that is best without it, or else the best of all."""
-        evidence, data = Evidence(self.data, self.folds, significance), self.data
-        proba = data.proba.copy()
-        for fold in range(self.n_folds):
-            setting = best_of(tried, fold if nested else None).setting
-            *_, (_, whole) = self.paths.path(setting)
-            proba[self.folds == fold] = to_numpy(whole)[self.folds == fold]
-        return evidence.compare(data.kind.decide(proba), proba)
+        proba = self.data.proba.copy()
+        for fold, outside in enumerate(self.outside):
+            order = partial(Tried.order, fold=fold if nested else None)
+            *_, (_, adjusted) = self.paths.path(min(tried, key=order).setting)
+            proba[~outside] = to_numpy(adjusted)[~outside]
+        evidence = Evidence(self.data, self.folds, significance)
+        return evidence.compare(self.data.kind.decide(proba), proba)
+
+
+def _best_alphas(tried: Sequence[Tried]) -> list[float]:
+    ranked = sorted(tried, key=Tried.order)
+    return list(dict.fromkeys(entry.setting.alpha for entry in ranked))[:BEST]
 
 
 def _as_published(verdict: Verdict) -> Verdict:
