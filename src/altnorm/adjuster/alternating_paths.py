@@ -139,7 +139,11 @@ def reference_sums(
             s = _column_sums(power, weight * r, alpha) * c + mass * q
             log_s = xp.log(s)
         if not all(map(_is_safe, (r, c, s))) or _is_lost(s, a, weight):
-            yield from islice(_log_sums(a, weight, q, alpha, mass), done, None)
+            by_fold = (
+                _log_sums(a, weight[k, :], q[k, :], alpha, float(mass[k, 0]))
+                for k in range(q.shape[0])
+            )
+            yield from islice(map(xp.stack, zip(*by_fold, strict=True)), done, None)
         yield log_s
         power = _power(power, alpha)
         with quiet(np):
@@ -173,16 +177,8 @@ def _is_lost(s: Array, a: Array, weight: Array) -> bool:
     return bool(xp.any(has & (s == 0)))
 
 
-def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: Array) -> Iterator[Array]:
-    """As `reference_sums`, in logs, fold by fold."""
-    each = [
-        _fold_log_sums(a, weight[k, :], q[k, :], alpha, float(mass[k, 0]))
-        for k in range(q.shape[0])
-    ]
-    yield from map(array_namespace(a).stack, zip(*each, strict=True))
-
-
-def _fold_log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> Iterator[Array]:
+def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> Iterator[Array]:
+    """As `reference_sums`, of one fold and in logs."""
     xp, log_mass = array_namespace(a), math.log(mass) if mass else None
     used = to_numpy(weight) > 0
     rows, weight = take_rows(a, used), take_rows(weight, used)

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import logit
 
 from altnorm import families
-from altnorm._base.arrays import Array, array_namespace, quiet, take_rows, to_numpy, widest_float
+from altnorm._base.arrays import Array, array_namespace, log_odds, quiet, take_rows, to_numpy, wide
 from altnorm.adjuster.alternating_paths import (
     K_MAX,
     ClassPaths,
@@ -114,8 +113,7 @@ class CrossFitter:
         reasons = {name: self.obstacle(name) for name in names}
         competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
         tasks = (delayed(self._best_of)(name) for name in competing)
-        made = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
-        others = [candidate for candidate in made if candidate is not None]
+        others = list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
         if "curves" in competing and self._may_gain_by_facets(others):
             others.append(self.of_family("curves", facets=True))
         simplest_first = ("bias", "matrix", "curves", "alternating")
@@ -125,10 +123,10 @@ class CrossFitter:
 
     def on(self, folds: np.ndarray) -> CrossFitter:
         """Return the same for another assignment of the same rows."""
-        other = copy(self)
-        other.folds = folds
-        other.__dict__.pop("_paths", None)
-        return other
+        fitter = copy(self)
+        fitter.folds = folds
+        fitter.__dict__.pop("_paths", None)
+        return fitter
 
     def again(self, candidate: Candidate) -> Candidate:
         """Cross-fit the setting of a candidate that comes from other folds."""
@@ -170,12 +168,11 @@ class CrossFitter:
         """Return one temperature for all."""
         return self._tempered("temperature", lambda: self.rows, self._identity)
 
-    def _best_of(self, family: str) -> Candidate | None:
-        """Return the best setting of a family; None where none can be tried."""
+    def _best_of(self, family: str) -> Candidate:
+        """Return the best setting of a family."""
         if family != "alternating":
             return self.of_family(family)
-        best = self._best_setting()
-        candidate = None if best is None else self.at_setting(best)
+        candidate = self.at_setting(self._best_setting())
         self.__dict__.pop("_paths", None)  # as large as the data, and seldom needed again
         return candidate
 
@@ -183,18 +180,16 @@ class CrossFitter:
     def _paths(self) -> ClassPaths | LabelPaths:
         return make_paths(self.data, self.folds, k_max=self.k_max)
 
-    def _best_setting(self) -> Setting | None:
-        n, best, least = len(self.data.proba), None, np.inf
-        some = np.arange(0, n, max(1, n // _RANKING_ROWS))
+    def _best_setting(self) -> Setting:
+        n, losses = len(self.data.proba), dict[Setting, float]()
+        ranking = np.arange(0, n, max(1, n // _RANKING_ROWS))
         # Where rows are so many, further iterations would take longer than all else.
         depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
             for setting, proba in self._paths.path(start._replace(depth=depth)):
-                loss = self._loss_after_temperature(take_rows(proba, some), some)
-                if loss < least:
-                    best, least = setting, loss
+                losses[setting] = self._loss_after_temperature(take_rows(proba, ranking), ranking)
                 del proba  # as large as the data, and the next one comes
-        return best
+        return min(losses, key=losses.__getitem__)
 
     def _loss_after_temperature(self, proba: Array, rows: np.ndarray) -> float:
         labels, weight = self.data.labels[rows], self.data.weight[rows]
@@ -220,9 +215,9 @@ class CrossFitter:
             return self._tempered(
                 "alternating", lambda: to_scores(self.data, proba()), make, **params
             )
-        whole = to_numpy(proba())
-        log_p = self._clip(score_rows(self.data.labels, whole))
-        return Candidate("alternating", params, log_p, lambda: whole, lambda: Fitted(make(), None))
+        rows = to_numpy(proba())
+        log_p = self._clip(score_rows(self.data.labels, rows))
+        return Candidate("alternating", params, log_p, lambda: rows, lambda: Fitted(make(), None))
 
     @property
     def temper(self) -> Callable[..., Tempering | OddsTempering]:
@@ -323,10 +318,9 @@ class CrossFitter:
 
 def to_scores(data: Validation, proba: Array) -> Array:
     """Log-probabilities, or log-odds with several labels, in double precision."""
-    xp = array_namespace(proba)
+    logs = log_odds if data.kind.is_multilabel else array_namespace(proba).log
     with quiet(np):
-        wide = xp.astype(proba, widest_float(proba), copy=False)
-        return np.asarray(logit(wide)) if data.kind.is_multilabel else xp.log(wide)
+        return logs(wide(proba))
 
 
 def score_rows(labels: np.ndarray, proba: np.ndarray) -> np.ndarray:
