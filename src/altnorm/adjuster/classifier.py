@@ -29,8 +29,8 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities and decisions are adjusted to labels, on evidence.
 
     The adjuster must see predictions for rows that the classifier was not trained on. With a
-    :class:`~sklearn.frozen.FrozenEstimator`, or ``cv="prefit"``, the data given to `fit` are
-    validation data and the classifier stays as it is. Otherwise such predictions come from
+    :class:`~sklearn.frozen.FrozenEstimator` the data given to `fit` are validation data and the
+    classifier stays as it is. Otherwise such predictions come from
     :func:`~sklearn.model_selection.cross_val_predict`, and the classifier is then fitted on all
     data.
 
@@ -43,7 +43,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         way, as ``adjuster__significance``.
     scoring, costs, target_accuracy
         The purpose, as for :class:`Adjuster`, if the adjuster itself has none.
-    cv : int, splitter or "prefit", optional
+    cv : int or splitter, optional
         How to get predictions for the training data; as in `cross_val_predict`. The parts that are
         left out must hold several classes. Not used with a `FrozenEstimator`.
 
@@ -119,7 +119,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         _check_has_proba(self.estimator)
         adjuster = self._unfitted_adjuster()
         _check_takes_proba(adjuster)
-        if self._is_prefit:
+        if self._is_frozen:
             self.estimator_ = self.estimator
             proba = _predict_proba(self.estimator_, X)
         else:
@@ -169,7 +169,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             .add(estimator=self.estimator, method_mapping=to_fit)
             .add(adjuster=self._unfitted_adjuster(), method_mapping=to_fit)
         )
-        if self._is_prefit:
+        if self._is_frozen:
             return router
         to_split = MethodMapping().add(caller="fit", callee="split")
         return router.add(splitter=self._splitter(None, groups=True), method_mapping=to_split)
@@ -180,10 +180,9 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
     @property
-    def _is_prefit(self) -> bool:
+    def _is_frozen(self) -> bool:
         """Whether the classifier stays as it is, and the data are validation data."""
-        named = isinstance(self.cv, str) and self.cv == "prefit"
-        return named or isinstance(self.estimator, FrozenEstimator)
+        return isinstance(self.estimator, FrozenEstimator)
 
     def _unfitted_adjuster(self) -> Any:
         """Return what adjusts, for the purpose that is stated here if one is."""
@@ -217,21 +216,18 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Metadata for the classifier, the adjuster and the splitter."""
-        if not params:
-            return {}, {}, {}
-        prefit = self._is_prefit
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
-            split = {} if prefit else routed.splitter.split
+            split = {} if self._is_frozen else routed.splitter.split
             return routed.estimator.fit, routed.adjuster.fit, split
         # Without routing each gets what the signature of its `fit` names.
-        parts = [
+        to_estimator, to_adjuster = (
             {name: value for name, value in params.items() if has_fit_parameter(taker, name)}
             for taker in (self.estimator, self._unfitted_adjuster())
-        ]
-        parts[1].pop("classes", None)  # the classifier's
-        parts.append({"groups": params["groups"]} if "groups" in params and not prefit else {})
-        unknown = sorted(params.keys() - set().union(*parts))
+        )
+        to_adjuster.pop("classes", None)  # the classifier's
+        to_splitter = {} if self._is_frozen else {"groups": params.get("groups")}
+        unknown = sorted(params.keys() - {*to_estimator, *to_adjuster, *to_splitter})
         if unknown:
             raise InputError(
                 "`fit` takes metadata that the classifier or the adjuster accepts",
@@ -240,7 +236,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 value=", ".join(unknown),
                 code="parameter",
             )
-        return tuple(parts)
+        return to_estimator, to_adjuster, to_splitter
 
 
 def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
