@@ -200,16 +200,6 @@ def test_a_score_of_probabilities_looks_at_probabilities():
     assert trial.test == pytest.approx(plain)
 
 
-def test_costs_are_a_rule_whatever_the_labels():
-    """The table itself, not one that was fitted."""
-    costs = np.array([[0.0, 1, 2, 3], [1, 0, 1, 1], [5, 1, 0, 1], [1, 1, 1, 0]])
-    proba, y = planted(300)
-    rules = Evidence(read(proba, y, costs=costs), FOLDS, 0.01).rules(proba)
-    assert len(rules) == 5
-    for rule in rules:
-        np.testing.assert_array_equal(rule.values, costs)
-
-
 def test_of_a_score_that_can_only_be_called_the_changed_rows_count_too():
     """Its gain is shared by all rows of a block, most of which are decided as before."""
     kappa = make_scorer(cohen_kappa_score)

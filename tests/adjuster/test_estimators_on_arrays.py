@@ -72,10 +72,10 @@ class TestAlternatingNormalizer:
         there = AlternatingNormalizer(**settings).fit(*map(library.make, (proba, y, weight)))
         like = library.make(new)
         for estimator, values in ((plain, like), (there, like), (there, new)):
-            found = estimator.transform(values)
-            assert library.same_place(found, like) if values is like else not is_foreign(found)
-            assert found.dtype == values.dtype
-            assert_allclose(to_numpy(found), plain.transform(new), rtol=0, atol=ATOL[dtype])
+            after = estimator.transform(values)
+            assert library.same_place(after, like) if values is like else not is_foreign(after)
+            assert after.dtype == values.dtype
+            assert_allclose(to_numpy(after), plain.transform(new), rtol=0, atol=ATOL[dtype])
             labels = estimator.predict(values)
             assert library.same_place(labels, like) if values is like else not is_foreign(labels)
             assert_array_equal(to_numpy(labels), plain.predict(new))
@@ -88,10 +88,10 @@ def test_a_peer_gives_back_the_same_kind(library):
     proba /= proba.sum(axis=1, keepdims=True)
     plain = BiasCorrectedTemperature().fit(proba, y, weight)
     there = BiasCorrectedTemperature().fit(*map(library.make, (proba, y, weight)))
-    found = there.transform(library.make(proba))
-    assert library.same_place(found, library.make(proba))
+    after = there.transform(library.make(proba))
+    assert library.same_place(after, library.make(proba))
     # A fit ends where one more step comes to little, and each library takes its own steps.
-    assert_allclose(to_numpy(found), plain.transform(proba), rtol=0, atol=1e-8)
+    assert_allclose(to_numpy(after), plain.transform(proba), rtol=0, atol=1e-8)
 
 
 SMALL = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothings": (0.1,)}
@@ -134,9 +134,9 @@ class TestTuned:
         assert_allclose(there.verdict_.gain, plain.verdict_.gain, rtol=0, atol=0.003)
         like = library.make(values)
         for estimator in (plain, there):
-            found = estimator.transform(like)
-            assert library.same_place(found, like)
-            assert_allclose(to_numpy(found), plain.transform(values), rtol=0, atol=1e-4)
+            after = estimator.transform(like)
+            assert library.same_place(after, like)
+            assert_allclose(to_numpy(after), plain.transform(values), rtol=0, atol=1e-4)
             decided = to_numpy(estimator.predict(like))
             assert (decided == plain.predict(values)).mean() > 0.99
         check_memory(there, values, getattr(there, "model_", None) or there.best_normalizer_)
@@ -164,9 +164,9 @@ class TestFewRows:
         assert there.verdict_ == plain.verdict_
         assert there.families_ == plain.families_
         assert there.calibration_ == plain.calibration_
-        found = there.transform(like)
-        assert library.same_place(found, like)
-        assert_allclose(to_numpy(found), plain.transform(proba), rtol=0, atol=ATOL[dtype])
+        after = there.transform(like)
+        assert library.same_place(after, like)
+        assert_allclose(to_numpy(after), plain.transform(proba), rtol=0, atol=ATOL[dtype])
         assert_array_equal(to_numpy(there.predict(like)), plain.predict(proba))
 
     @pytest.mark.parametrize(
@@ -207,10 +207,10 @@ def test_tensors_that_require_gradients():
     torch = pytest.importorskip("torch")
     proba, *_ = draw(50)
     tensor = torch.tensor(proba, requires_grad=True)
-    found = AlternatingNormalizer().fit(tensor).transform(tensor)
-    assert not found.requires_grad
+    after = AlternatingNormalizer().fit(tensor).transform(tensor)
+    assert not after.requires_grad
     expected = AlternatingNormalizer().fit(proba).transform(proba)
-    assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)
+    assert_allclose(after.numpy(), expected, rtol=0, atol=1e-13)
 
 
 DISPATCH = """
@@ -224,9 +224,9 @@ y = np.random.default_rng(1).integers(6, size=200)
 there, labels = torch.tensor(proba), torch.tensor(y)
 plain = AlternatingNormalizer().fit(proba, y)
 steps = make_pipeline(FunctionTransformer(), AlternatingNormalizer())
-found = steps.fit(there, labels).transform(there)
-assert isinstance(found, torch.Tensor) and isinstance(steps.predict(there), torch.Tensor)
-np.testing.assert_allclose(found.numpy(), plain.transform(proba), atol=1e-13)
+after = steps.fit(there, labels).transform(there)
+assert isinstance(after, torch.Tensor) and isinstance(steps.predict(there), torch.Tensor)
+np.testing.assert_allclose(after.numpy(), plain.transform(proba), atol=1e-13)
 np.testing.assert_array_equal(steps.predict(there).numpy(), plain.predict(proba))
 """
 
