@@ -53,10 +53,10 @@ class KnownBalance:
 
     def look(self, rows: np.ndarray, calibrate: Callable[[Array], Array]) -> Shift:
         """Compare clean new probabilities with the validation rows that are kept."""
-        known, new = (
+        before, now = (
             Sample(p, to_numpy(calibrate(p.astype(np.float64)))) for p in (self.rows, rows)
         )
-        return look_for_shift(known, self.codes, new, self.shares)
+        return look_for_shift(before, self.codes, now, self.shares)
 
 
 def adapt(adjuster: Any, proba: Any, assume: str | None, *, insist: bool) -> Any:
@@ -118,8 +118,8 @@ def _representative(codes: np.ndarray, weight: np.ndarray, most: int) -> np.ndar
 
 def _known_balance(adjuster: Any) -> KnownBalance:
     """Return what an adjuster has kept; raise unless it can be adapted."""
-    known: KnownBalance | None = adjuster.balance_
-    if known is None:
+    balance: KnownBalance | None = adjuster.balance_
+    if balance is None:
         raise InputError(
             "`adapt` is for problems with one class per row",
             f"`multilabel` is {adjuster.multilabel!r}",
@@ -134,4 +134,4 @@ def _known_balance(adjuster: Any) -> KnownBalance:
             "Call `adapt` of the original.",
             code="adapted_twice",
         )
-    return known
+    return balance

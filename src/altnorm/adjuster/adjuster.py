@@ -352,16 +352,14 @@ class Adjuster(ProbabilityTransformer):
         check_level(self.significance, "significance")
         check_integer(self.k_max, "k_max", low=2)
         self._check_target()
-        listed = isinstance(self.families, Collection) and not isinstance(self.families, str)
-        listed = listed and len(self.families) > 0
-        unknown = [family for family in self.families if family not in FAMILIES] if listed else []
-        if unknown or not listed:
-            offender = (
-                f"{unknown[0]!r} is not one of them" if listed else f"it is {self.families!r}"
-            )
+        is_list = isinstance(self.families, Collection) and not isinstance(self.families, str)
+        names = list(self.families) if is_list else []
+        unknown = [name for name in names if name not in FAMILIES]
+        if unknown or not names:
+            it_is = f"it is {self.families!r}"
             raise InputError(
                 "`families` must name at least one of 'alternating', 'bias', 'matrix' and 'curves'",
-                shown(offender),
+                shown(f"{unknown[0]!r} is not one of them" if unknown else it_is),
                 "Pass for example families=('bias',); a goal is passed as scoring='f1_macro'.",
                 value=self.families,
                 code="parameter",

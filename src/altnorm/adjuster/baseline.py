@@ -72,8 +72,8 @@ def _fit(
     most = BIASES[1] / max(float(tilt.max()), 1.0)
     shares = (1.0, 1.0) if is_known else (0.0, most)
     bounds = (tuple(np.log(SLOPES)), shares)
-    found = minimize(partial(_loss, loss, tilt), (0.0, 1.0), jac=True, bounds=bounds)
-    slope, tilt = float(np.exp(found.x[0])), found.x[1] * tilt
+    best = minimize(partial(_loss, loss, tilt), (0.0, 1.0), jac=True, bounds=bounds).x
+    slope, tilt = float(np.exp(best[0])), best[1] * tilt
     return lambda rows: slope * tempering.logs(rows) + tilt
 
 
