@@ -139,9 +139,9 @@ def test_a_confusion_of_two_classes_is_found_by_the_matrix():
     assert fitted.families_["matrix"].gain > fitted.families_["alternating"].gain
     assert fitted.families_["matrix"].gain > fitted.families_["bias"].gain
     assert gain(fitted, *confused(4000, seed=1)) > 0.05
-    other = str(fitted.families_["alternating"])
-    assert other.startswith("Not adopted: log loss")
-    assert other.endswith("another family was chosen.")
+    sentence = str(fitted.families_["alternating"])
+    assert sentence.startswith("Not adopted: log loss")
+    assert sentence.endswith("another family was chosen.")
 
 
 def test_what_is_right_is_hardly_ever_changed():
@@ -264,10 +264,10 @@ def test_without_calibration_and_evidence_nothing_changes(dtype):
     proba = proba.astype(dtype)
     fitted = Adjuster(calibrate=False, significance=1e-12).fit(proba, y)
     assert fitted.family_ is None
-    found = fitted.transform(proba)
-    assert found.dtype == dtype
-    assert not np.shares_memory(found, proba)
-    np.testing.assert_array_equal(found, proba)
+    after = fitted.transform(proba)
+    assert after.dtype == dtype
+    assert not np.shares_memory(after, proba)
+    np.testing.assert_array_equal(after, proba)
 
 
 # What is cross-fitted has not seen the row.

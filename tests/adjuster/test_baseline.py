@@ -21,8 +21,8 @@ FOLDS = np.arange(300) * 5 // 300
 def as_if_right_by_search(log_p, y, weight, folds, class_weights, is_known):
     """The same by its definition, from a search without derivatives."""
     out = np.empty(len(y))
-    for k, told in enumerate(class_weights):
-        inside, tilt = folds == k, np.log(told.max() / told)
+    for k, weights in enumerate(class_weights):
+        inside, tilt = folds == k, np.log(weights.max() / weights)
         tempering = fit_tempering(log_p[~inside], y[~inside], weight[~inside])
         x = tempering.logs(log_p)
 
@@ -47,32 +47,33 @@ def as_if_right_by_search(log_p, y, weight, folds, class_weights, is_known):
 @pytest.mark.parametrize("kind", ["usual", "useless", "zeros", "other way"])
 def test_the_baseline_is_what_a_search_finds(kind, n, m, is_known):
     rng = np.random.default_rng(n)
-    y, told = rng.integers(m, size=n), np.exp(rng.normal(size=(5, m)))
+    y, weights = rng.integers(m, size=n), np.exp(rng.normal(size=(5, m)))
     proba = softmax(rng.normal(size=(n, m)) + (kind != "useless") * np.eye(m)[y], axis=1)
     if kind == "zeros":
         proba = np.where(proba < 0.15, 0, proba)
     if kind == "other way":  # labels ask for less than no such weights
-        proba = proba / told[0]
+        proba = proba / weights[0]
     proba /= proba.sum(axis=1, keepdims=True)
     weight, folds = rng.exponential(size=n), rng.permutation(n) % 5
     with np.errstate(divide="ignore"):
         log_p = np.log(proba)
-    found = as_if_right(log_p, y, weight, folds, list(told), is_known=is_known)
-    expected = as_if_right_by_search(log_p, y, weight, folds, list(told), is_known)
-    np.testing.assert_allclose(found, expected, atol=5e-3)
+    baseline = as_if_right(log_p, y, weight, folds, list(weights), is_known=is_known)
+    expected = as_if_right_by_search(log_p, y, weight, folds, list(weights), is_known)
+    np.testing.assert_allclose(baseline, expected, atol=5e-3)
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_class_weights_may_have_any_scale_and_be_hardly_a_number(is_known):
     """Costs of 1e-320 beside 1e15: their ratio is beyond double precision."""
     proba, y = planted(300)
-    some, weights = (np.log(proba), y, np.ones(300), FOLDS), np.array([1.0, 3.0, 9.0, 1.0])
-    one, other, odd = (
-        as_if_right(*some, 5 * [each], is_known=is_known)
-        for each in (weights, 1e9 * weights, np.array([1e-320, 1.0, 1e15, 1.0]))
-    )
-    np.testing.assert_allclose(one, other, rtol=1e-6)
-    assert np.isfinite(odd).all()
+
+    def baseline(*class_weights):
+        return as_if_right(
+            np.log(proba), y, np.ones(300), FOLDS, 5 * [np.array(class_weights)], is_known=is_known
+        )
+
+    np.testing.assert_allclose(baseline(1, 3, 9, 1), baseline(1e9, 3e9, 9e9, 1e9), rtol=1e-6)
+    assert np.isfinite(baseline(1e-320, 1.0, 1e15, 1.0)).all()
 
 
 def test_one_row_does_not_outweigh_all_others_where_those_are_right():
@@ -82,10 +83,10 @@ def test_one_row_does_not_outweigh_all_others_where_those_are_right():
     proba = softmax(4 * np.eye(3)[y] + 0.1 * rng.normal(size=(60, 3)), axis=1)
     y[7] = (y[7] + 1) % 3
     folds = np.arange(60) * 5 // 60
-    told = np.array([1.0, 2.0, 4.0])
+    weights = 5 * [np.array([1.0, 2.0, 4.0])]
     for is_known in (True, False):
-        found = as_if_right(np.log(proba), y, np.ones(60), folds, 5 * [told], is_known=is_known)
-        assert found.min() == found[7] > -12
+        baseline = as_if_right(np.log(proba), y, np.ones(60), folds, weights, is_known=is_known)
+        assert baseline.min() == baseline[7] > -12
 
 
 def baseline_of(proba, y, **purpose):
@@ -115,14 +116,12 @@ def test_goals_that_weigh_classes_have_a_baseline_of_their_own(purpose, is_known
         proba = calibrated(300, m=4)[0]
         y = (proba.cumsum(axis=1) > np.random.default_rng(0).random((300, 1))).argmax(axis=1)
         proba = proba * [1, 9, 9, 1] / (proba * [1, 9, 9, 1]).sum(axis=1, keepdims=True)
-    evidence, rules, found = baseline_of(proba, y, **purpose)
+    evidence, rules, baseline = baseline_of(proba, y, **purpose)
     assert evidence.untouched.is_argmax
     weights = [rule.class_weights for rule in rules]
-    log_p, ones = np.log(proba), np.ones(300)
-    expected = as_if_right(log_p, y, ones, FOLDS, weights, is_known=is_known)
-    other = as_if_right(log_p, y, ones, FOLDS, weights, is_known=not is_known)
-    np.testing.assert_array_equal(found, expected)
-    assert not np.allclose(found, other)
+    rows = np.log(proba), y, np.ones(300), FOLDS, weights
+    np.testing.assert_array_equal(baseline, as_if_right(*rows, is_known=is_known))
+    assert not np.allclose(baseline, as_if_right(*rows, is_known=not is_known))
 
 
 def test_the_mixture_without_the_family_is_the_baseline_of_other_goals():
@@ -130,16 +129,16 @@ def test_the_mixture_without_the_family_is_the_baseline_of_other_goals():
     proba, y = planted(300)
     assert (baseline_of(proba, y)[2] == -7).all()
     right, drawn = calibrated(300, m=4)
-    evidence, _, found = baseline_of(right, drawn, costs=LEAST)
+    evidence, _, baseline = baseline_of(right, drawn, costs=LEAST)
     assert not evidence.untouched.is_argmax
-    assert (found == -7).all()
+    assert (baseline == -7).all()
     nobody = 1 - np.eye(4)
     nobody[0] = 0  # to miss this class costs nothing, so that it is never decided for
     never = right * [1e-3, 1, 1, 1] / (right * [1e-3, 1, 1, 1]).sum(axis=1, keepdims=True)
-    evidence, rules, found = baseline_of(never, drawn, costs=nobody)
+    evidence, rules, baseline = baseline_of(never, drawn, costs=nobody)
     assert evidence.untouched.is_argmax
     assert rules[0].class_weights[0] == 0
-    assert (found == -7).all()
+    assert (baseline == -7).all()
 
 
 def test_other_confidence_is_no_evidence_against_decisions_that_were_trained_for():

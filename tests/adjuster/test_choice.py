@@ -70,8 +70,8 @@ def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose)
     judged = []
     for labels in (y, np.where(inside, (y + 1) % 4, y)):
         data = read(proba, labels, **purpose)
-        told = [replace(part, log_p=score_rows(labels, part.proba())) for part in parts]
-        mixture = CrossMixture(CrossFitter(data, FOLDS), told)
+        scored = [replace(part, log_p=score_rows(labels, part.proba())) for part in parts]
+        mixture = CrossMixture(CrossFitter(data, FOLDS), scored)
         fixed = judged[0][0] if judged else mixture.proba
         evidence = Evidence(data, FOLDS, 0.01)
         kept = mixture.keeping(evidence.before)  # drawn back towards the baseline

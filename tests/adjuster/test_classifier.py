@@ -68,8 +68,8 @@ def test_reference_predictions_come_from_rows_not_trained_on():
     expected = cross_val_predict(GaussianNB(), X, y, cv=cv, method="predict_proba")
     np.testing.assert_array_equal(model.adjuster_.given_[0], expected)
     np.testing.assert_array_equal(model.adjuster_.given_[1], y)
-    whole = GaussianNB().fit(X, y)
-    by_hand = AlternatingNormalizer().fit(expected, y).transform(whole.predict_proba(X))
+    on_all = GaussianNB().fit(X, y).predict_proba(X)
+    by_hand = AlternatingNormalizer().fit(expected, y).transform(on_all)
     np.testing.assert_array_equal(model.predict_proba(X), by_hand)
 
 
@@ -95,8 +95,7 @@ def test_validation_data_may_lack_a_class(adjuster):
     X, y = draw()
     model = AdjustedClassifier(FrozenEstimator(GaussianNB().fit(X, NAMES[y])), adjuster)
     X, y = draw(seed=1)
-    some = y > 0
-    model.fit(X[some], NAMES[y[some]])
+    model.fit(X[y > 0], NAMES[y[y > 0]])
     np.testing.assert_array_equal(model.classes_, NAMES)
     assert model.predict_proba(X).shape == (len(X), 3)
     decided = set(model.predict(X))
@@ -209,8 +208,8 @@ def test_weights_reach_both_or_whom_routing_names(asked):
             normalizer.set_fit_request(sample_weight=True)
         model = AdjustedClassifier(estimator, normalizer)
         model.fit(X, y, sample_weight=weight)
-    given = model.estimator_.sample_weight_
-    assert given is None if asked is False else np.array_equal(given, weight)
+    expected = None if asked is False else weight
+    np.testing.assert_array_equal(model.estimator_.sample_weight_, expected)
     np.testing.assert_array_equal(model.adjuster_.given_[2], weight)
 
 
@@ -238,8 +237,8 @@ def test_groups_are_dealt_whole_and_reach_the_adjuster(routing, cv):
             normalizer.set_fit_request(groups=True)
         model = AdjustedClassifier(Neighbour(), normalizer, cv=cv)
         model.fit(X, y, groups=groups)
-    proba, *_, given = model.adjuster_.given_
-    np.testing.assert_array_equal(given, groups)
+    proba, *_, groups_given = model.adjuster_.given_
+    np.testing.assert_array_equal(groups_given, groups)
     np.testing.assert_allclose(proba, 1 / 3)  # no subject was known from another fold
 
 

@@ -42,13 +42,13 @@ def test_a_row_says_what_the_predictions_say(data):
 def test_probabilities_are_measured_beside_decisions(data):
     val, val_y, test, test_y = data
     bcts = BiasCorrectedTemperature()
-    (row,) = found = compare(*data, methods={"BCTS": bcts})
+    (row,) = result = compare(*data, methods={"BCTS": bcts})
     proba = bcts.fit(val, val_y).transform(test)
     confidence, right = proba.max(axis=1), proba.argmax(axis=1) == test_y
     among = [right[confidence >= level].mean() for level in confidence]
     assert row.log_loss == pytest.approx(log_loss(test_y, proba))
     assert row.area == pytest.approx(np.mean(among))
-    header, line = found.cells()
+    header, line = result.cells()
     assert header[-2:] == ("log loss", "area")
     assert line[-2:] == (f"{row.log_loss:.3f}", f"{row.area:.3f}")
 
@@ -85,10 +85,10 @@ def test_the_methods_of_the_default(data):
 
 
 def test_the_method_that_helps_most_is_named(data):
-    found = compare(*data, methods={"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()})
-    assert "helps on these rows: BCTS, accuracy" in found.alternative()
-    assert str(found).index("BCTS") < str(found).index("do nothing")  # the best is printed first
-    assert ">BCTS</td>" in found._repr_html_()
+    result = compare(*data, methods={"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()})
+    assert "helps on these rows: BCTS, accuracy" in result.alternative()
+    assert str(result).index("BCTS") < str(result).index("do nothing")  # the best is printed first
+    assert ">BCTS</td>" in result._repr_html_()
     assert compare(*data, methods={"do nothing": Identity()}).alternative() == ""
     with pytest.raises(InputError, match="`methods` must name at least one estimator"):
         compare(*data, methods={})

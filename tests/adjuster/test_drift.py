@@ -8,27 +8,23 @@ from altnorm import AlternatingNormalizer
 
 @pytest.mark.parametrize(("m", "n"), [(2, 200), (2, 5000), (10, 1000), (150, 200)])
 def test_no_alarm_when_nothing_changed(m, n):
-    alarms = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
         weights = rng.uniform(0.5, 1.5, m) * (3 / m)
         normalizer = AlternatingNormalizer(reference="all").fit(rng.dirichlet(weights, 3000))
-        alarms += normalizer.drift(rng.dirichlet(weights, n)).drifted
-    assert alarms == 0
+        assert not normalizer.drift(rng.dirichlet(weights, n)).drifted
 
 
 def test_a_changed_class_balance_and_more_doubt_are_heard():
     rng = np.random.default_rng(0)
     normalizer = AlternatingNormalizer().fit(rng.dirichlet([0.2, 0.2, 0.2], 2000))
     drift = normalizer.drift(rng.dirichlet([0.4, 0.1, 0.1], 500))
-    assert drift.drifted
     assert drift
     assert drift.class_distance > 0.2
     assert "no longer look like those at fit" in str(drift)
     assert f"classes has changed a lot ({drift.class_distance:.0%})" in str(drift)
-    assert "fit again" in str(drift)
     drift = normalizer.drift(rng.dirichlet([2.0, 2.0, 2.0], 500))
-    assert drift.drifted
+    assert drift
     assert drift.doubt_now > drift.doubt_before + 0.3
 
 

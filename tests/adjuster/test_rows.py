@@ -33,7 +33,7 @@ def test_weight_two_is_a_row_twice(family, scoring):
     copied.fit(proba.repeat(weight, axis=0), y.repeat(weight), groups=rows.repeat(weight))
     assert weighted.verdict_.before == pytest.approx(copied.verdict_.before)
     expected = copied.transform(proba)
-    far, near = (np.abs(one.transform(proba) - expected).mean() for one in (plain, weighted))
+    far, near = (np.abs(fit.transform(proba) - expected).mean() for fit in (plain, weighted))
     # Settings of alternating normalization are a close choice; quartiles count rows, not weights.
     assert near < {"alternating": 0.6, "curves": 0.25}.get(family, 0.1) * far
 
@@ -47,12 +47,12 @@ def test_only_ratios_of_weights_count(estimator, scale):
     proba, y = planted(300)
     weight = np.random.default_rng(0).uniform(0.1, 2, 300)
     scaled = weight / weight.sum() if scale is None else scale * weight
-    one, other = (clone(estimator).fit(proba, y, sample_weight=w) for w in (weight, scaled))
-    np.testing.assert_allclose(other.transform(proba), one.transform(proba), atol=1e-6)
-    np.testing.assert_array_equal(other.predict(proba), one.predict(proba))
+    fit, again = (clone(estimator).fit(proba, y, sample_weight=w) for w in (weight, scaled))
+    np.testing.assert_allclose(again.transform(proba), fit.transform(proba), atol=1e-6)
+    np.testing.assert_array_equal(again.predict(proba), fit.predict(proba))
     # Class weights are cut next to a row, which rounding may move to the other side.
-    assert other.verdict_.p_value == pytest.approx(one.verdict_.p_value, rel=0.1)
-    assert other.verdict_.adopted == one.verdict_.adopted
+    assert again.verdict_.p_value == pytest.approx(fit.verdict_.p_value, rel=0.1)
+    assert again.verdict_.adopted == fit.verdict_.adopted
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=["all", "f1", "paper"])
@@ -108,17 +108,17 @@ def test_groups_that_are_none():
 @pytest.mark.parametrize("missing", [None, np.nan, -1], ids=str)
 def test_rows_without_labels_serve_as_reference(missing):
     proba, y = planted(600)
-    known = np.arange(600) % 3 == 0
+    labelled = np.arange(600) % 3 == 0
     labels = y.astype(object) if missing is None else y.astype(float if missing != -1 else int)
-    labels[~known] = missing
+    labels[~labelled] = missing
     fitted = Adjuster(("alternating",), calibrate=False).fit(proba, labels)
-    assert fitted.verdict_.n_rows == known.sum()
+    assert fitted.verdict_.n_rows == labelled.sum()
     assert fitted.classes_.dtype.kind == "i"  # NaN makes floats of them
     assert len(fitted.model_.reference_) == 600  # the reference is "all"
     fresh, truth = planted(3000, seed=1)
     assert fitted.score(fresh, truth) > (fresh.argmax(axis=1) == truth).mean() + 0.05
     by_bias = Adjuster(("bias",)).fit(proba, labels)
-    alone = Adjuster(("bias",)).fit(proba[known], y[known])
+    alone = Adjuster(("bias",)).fit(proba[labelled], y[labelled])
     np.testing.assert_array_equal(by_bias.transform(proba), alone.transform(proba))
 
 
