@@ -1,5 +1,6 @@
 """The rules that decide: each gate at its border, and no row judged by a label of its own fold."""
 
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -369,17 +370,20 @@ def test_rows_are_drawn_back_just_as_far_as_keeps_the_decision(dtype):
     np.testing.assert_allclose(top[:, -1], top[:, -2], rtol=1e-5)
 
 
-def test_without_evidence_probabilities_are_better_and_decisions_the_same():
+def test_without_evidence_rows_are_drawn_towards_the_mixture_without_the_family():
     proba, y = calibrated(3000, 3)
     sharp = proba**3 / (proba**3).sum(axis=1, keepdims=True)
     sharp = 0.97 * sharp + 0.03 * np.roll(sharp, 1, axis=1)
-    fitted = Adjuster().fit(sharp[:400], y[:400])
+    fitted, fresh = Adjuster().fit(sharp[:400], y[:400]), sharp[400:]
     assert not fitted.verdict_.adopted
     assert fitted.mixture_.keeps
-    after, rows = fitted.transform(sharp[400:]), np.arange(2600)
-    np.testing.assert_array_equal(after.argmax(axis=1), sharp[400:].argmax(axis=1))
-    loss = -np.log([sharp[400:][rows, y[400:]], after[rows, y[400:]]]).mean(axis=1)
-    assert loss[1] < loss[0] - 0.05
+    free, without = copy(fitted), copy(fitted)
+    free.mixture_ = replace(fitted.mixture_, keeps=False)
+    without.mixture_ = replace(free.mixture_, weights=np.append(0, fitted.mixture_.baseline))
+    mixed, target = free.transform(fresh), without.transform(fresh)
+    assert (mixed.argmax(axis=1) != fresh.argmax(axis=1)).any()
+    expected = draw_back(mixed, target, fresh, np.arange(3))
+    np.testing.assert_allclose(fitted.transform(fresh), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))
