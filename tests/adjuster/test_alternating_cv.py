@@ -207,7 +207,8 @@ def test_confident_entries_in_one_fold_only(mode):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alphas": ()}, "`alphas` must hold at least one value"),
+        ({"alphas": ()}, r"`alphas` must hold at least one value; it is \(\)"),
+        ({"depths": 3}, "`depths` must hold at least one value; it is 3. Pass a list"),
         ({"alphas": (0.0,)}, "`alphas` must be a finite number greater than 0; it is 0.0"),
         ({"depths": (0,)}, "`depths` must be an integer, 1 or greater; it is 0"),
         ({"thresholds": (-0.5,)}, "`thresholds` must be a finite number, 0 or greater"),

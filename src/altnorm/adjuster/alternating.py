@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, product
@@ -241,9 +241,11 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         }
         for name, check in checks.items():
             values = getattr(self, name)
-            if not len(values):
-                rule = f"`{name}` must hold at least one value"
-                raise InputError(rule, "it is empty", "Pass some.", value=values, code="parameter")
+            if not isinstance(values, Collection) or not len(values):
+                rule, offender = f"`{name}` must hold at least one value", f"it is {values!r}"
+                raise InputError(
+                    rule, offender, "Pass a list of values.", value=values, code="parameter"
+                )
             for value in values:
                 check(value, name)
 
