@@ -184,17 +184,20 @@ def test_parts_of_one_class_are_refused(cv):
 # Metadata.
 
 
-def test_weights_and_groups_are_routed_through_a_search():
+@pytest.mark.parametrize("frozen", [False, True])
+def test_weights_and_groups_are_routed_through_a_search(frozen):
     X, y = draw(200)
-    groups, weight = np.arange(200) // 2, np.random.default_rng(0).uniform(0.5, 2, 200)
+    groups, weight = np.arange(200) % 50, np.random.default_rng(0).uniform(0.5, 2, 200)
     with config_context(enable_metadata_routing=True):
-        model = AdjustedClassifier(GaussianNB().set_fit_request(sample_weight=True))
+        estimator = Biased().set_fit_request(sample_weight=True)
+        model = AdjustedClassifier(FrozenEstimator(estimator.fit(X, y)) if frozen else estimator)
         model.set_score_request(sample_weight=True)
         search = GridSearchCV(model, {"adjuster__significance": [0.01]}, cv=GroupKFold(2))
         search.fit(X, y, groups=groups, sample_weight=weight)
-    best = search.best_estimator_
-    direct = AdjustedClassifier(GaussianNB()).fit(X, y, groups=groups, sample_weight=weight)
-    assert best.verdict_ == direct.verdict_
+    assert not hasattr(model, "verdict_")
+    model.fit(X, y, groups=groups, sample_weight=weight)
+    assert model.adjuster is None
+    assert search.best_estimator_.verdict_ == model.verdict_
 
 
 @pytest.mark.parametrize("asked", [None, True, False], ids=["plain", "both", "one"])
@@ -240,20 +243,6 @@ def test_groups_are_dealt_whole_and_reach_the_adjuster(routing, cv):
     proba, *_, groups_given = model.adjuster_.given_
     np.testing.assert_array_equal(groups_given, groups)
     np.testing.assert_allclose(proba, 1 / 3)  # no subject was known from another fold
-
-
-def test_the_default_adjuster_of_a_frozen_classifier_gets_weights_and_groups():
-    X, y = draw(150)
-    weight = np.random.default_rng(0).integers(1, 4, 150).astype(float)
-    metadata = {"sample_weight": weight, "groups": np.arange(150) // 3}
-    estimator = FrozenEstimator(GaussianNB().fit(X, y))
-    plain = AdjustedClassifier(estimator)
-    assert not hasattr(plain, "verdict_")
-    assert plain.fit(X, y, **metadata).adjuster is None
-    with config_context(enable_metadata_routing=True):
-        routed = AdjustedClassifier(estimator).fit(X, y, **metadata)
-    by_hand = Adjuster().fit(estimator.predict_proba(X), y, **metadata)
-    assert routed.verdict_ == plain.verdict_ == by_hand.verdict_
 
 
 # Errors, by their text.
