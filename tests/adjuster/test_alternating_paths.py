@@ -43,7 +43,7 @@ def validation(proba, labels, mode, weight=None):
     kind = resolve_kind(mode)
     purpose = resolve_purpose(None, None, kind, np.arange(proba.shape[1]))
     weight = np.ones(len(proba)) if weight is None else weight
-    return Validation(proba, labels, weight, None, proba[:0], kind, None, purpose)
+    return Validation(proba, proba, labels, weight, None, proba[:0], kind, None, purpose)
 
 
 def path(setting, folds, *args):

@@ -22,6 +22,7 @@ class Validation(NamedTuple):
     """Clean validation data and what decisions are for."""
 
     proba: np.ndarray  # (n, m) rows with labels
+    work: Array  # (n, m) the same where the heavy work is done
     labels: np.ndarray  # class codes (n,) or booleans (n, m)
     weight: np.ndarray  # (n,)
     groups: np.ndarray | None  # (n,) numbers of the groups; None where rows are independent
@@ -29,12 +30,6 @@ class Validation(NamedTuple):
     kind: LabelKind
     prior: Any
     purpose: Purpose
-    on_device: Array | None = None  # (n, m) `proba` where it was given, if not in host memory
-
-    @property
-    def work(self) -> Array:
-        """Rows with labels where the heavy work is done."""
-        return self.proba if self.on_device is None else self.on_device
 
     @property
     def classes(self) -> np.ndarray:
@@ -75,10 +70,12 @@ def read_validation(
             code="sample_weight",
         )
     with_labels = rows if labelled.all() else take_rows(rows, labelled)  # no needless copy
+    on_host = to_numpy(with_labels)
     counted = read.used.copy()
     counted[read.used] = labelled
     data = Validation(
-        to_numpy(with_labels),
+        on_host,
+        with_labels if is_worth_a_device(with_labels) else on_host,
         np.asarray(read.labels),
         mean_one(None if read.weight is None else read.weight[labelled], int(labelled.sum())),
         None if groups is None else folds.number_groups(groups, counted),
@@ -88,7 +85,6 @@ def read_validation(
         resolve_purpose(
             estimator.scoring, getattr(estimator, "costs", None), read.input.kind, read.classes
         ),
-        with_labels if is_worth_a_device(with_labels) else None,
     )
     return data, read
 
