@@ -14,7 +14,7 @@ from sklearn.metrics import cohen_kappa_score, log_loss, make_scorer
 from altnorm import Adjuster
 from altnorm.adjuster import choice
 from altnorm.adjuster.alternating_paths import Setting
-from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
+from altnorm.adjuster.candidates import Candidate, CrossFitter, score_rows
 from altnorm.adjuster.choice import Evidence, MixtureTrial, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.evidence.likeness import Copies
@@ -34,7 +34,7 @@ def fit_one(data, family):
     """One candidate at a fixed setting: a setting is one for all folds, and all choose it."""
     fitter = CrossFitter(data, FOLDS, calibrate=family != "alternating")
     if family == "temperature":
-        return fitter, fitter.temperature()
+        return fitter, fitter.temperature
     if family == "alternating":
         return fitter, fitter.at_setting(Setting(2.0, 2, 0.25, "all", 0.1))
     facets = {"facets": False} if family == "curves" else {}
@@ -67,12 +67,15 @@ def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose)
     proba, y = planted(300)
     inside = FOLDS == 2
     fitter, bias = fit_one(read(proba, y, **purpose), "bias")
-    parts = [bias, fitter.temperature(), fitter.untouched()]
     judged = []
     for labels in (y, np.where(inside, (y + 1) % 4, y)):
         data = read(proba, labels, **purpose)
-        scored = [replace(part, log_p=score_rows(labels, part.proba())) for part in parts]
-        mixture = CrossMixture(CrossFitter(data, FOLDS), scored)
+        again = CrossFitter(data, FOLDS)
+        scored, again.temperature, again.untouched = (
+            replace(part, log_p=score_rows(labels, part.proba()))
+            for part in (bias, fitter.temperature, fitter.untouched)
+        )
+        mixture = CrossMixture(again, scored)
         fixed = judged[0][0] if judged else mixture.proba
         evidence = Evidence(data, FOLDS, 0.01)
         kept = mixture.keeping(evidence.before)  # drawn back towards the baseline
@@ -321,9 +324,7 @@ def test_a_simpler_candidate_within_half_an_error_is_taken(ahead, chosen):
     noise = (noise - noise.mean()) / noise.std()
     matrix = candidate("matrix", np.full(400, -1.0))
     curves = candidate("curves", -1 + 0.1 * noise + 0.1 * ahead / 20)
-    others = [matrix, curves]
-    parts = Competitors(candidate("none", noise), candidate("temperature", noise), others, {})
-    assert simplest_of_best(parts, np.ones(400)).family == chosen
+    assert simplest_of_best([matrix, curves], np.ones(400)).family == chosen
 
 
 @pytest.mark.parametrize(("ahead", "tried"), [(1.5, True), (2.5, False)])
@@ -344,9 +345,9 @@ def test_bends_on_sums_are_tried_unless_bends_are_far_behind(ahead, tried):
 def test_one_row_speaks_for_the_temperature_beforehand():
     """Labels are twice as likely by the family as by all else: 300 rows beside one."""
     proba, y = planted(300)
-    names = {"bias": 0.8, "temperature": 0.4, "none": 0.4}
-    parts = [candidate(name, np.full(300, np.log(p))) for name, p in names.items()]
-    mixture = CrossMixture(CrossFitter(read(proba, y), FOLDS), parts)
+    fitter = CrossFitter(read(proba, y), FOLDS)
+    fitter.temperature = fitter.untouched = candidate("temperature", np.full(300, np.log(0.4)))
+    mixture = CrossMixture(fitter, candidate("bias", np.full(300, np.log(0.8))))
     # Where the slopes of 300 log(0.8 - 0.4 w) and log w add up to nothing.
     temperature = 0.8 / (300 * 0.4 + 0.4)
     assert mixture.weights() == pytest.approx([1 - temperature, temperature, 0, 0], abs=1e-5)

@@ -459,10 +459,13 @@ class Adjuster(ProbabilityTransformer):
         if self.target_accuracy is not None:
             self._promise(evidence.data, proba, decided)
         self._judged = Judged(evidence.data.proba, proba, decided, evidence.data.labels)
-        untouched = competitors.untouched.log_p
-        self.calibration_ = choice.log_loss_verdict(evidence, log_p, untouched, adopted=not nothing)
-        self.families_ = choice.family_verdicts(evidence, competitors, trial.mixture.candidate)
-        self.cv_results_ = choice.candidates_table(competitors, evidence.data.weight)
+        untouched = trial.mixture.untouched
+        self.calibration_ = choice.log_loss_verdict(
+            evidence, log_p, untouched.log_p, adopted=not nothing
+        )
+        self.families_ = choice.family_verdicts(trial, competitors)
+        tried = [untouched, trial.mixture.temperature, *competitors.candidates]
+        self.cv_results_ = choice.candidates_table(tried, evidence.data.weight)
 
     def _promise(self, data: Validation, proba: np.ndarray, decided: np.ndarray) -> None:
         """Choose which rows to decide, by cross-fitted probabilities of what is decided."""

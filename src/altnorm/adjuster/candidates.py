@@ -82,11 +82,9 @@ class Fitted(NamedTuple):
 
 
 class Competitors(NamedTuple):
-    """All candidates, the simplest first, and why some families do not compete."""
+    """The best of each family, the simplest first, and why some families do not compete."""
 
-    untouched: Candidate
-    temperature: Candidate
-    others: list[Candidate]
+    candidates: list[Candidate]
     skipped: dict[str, str]
 
 
@@ -113,19 +111,20 @@ class CrossFitter:
         reasons = {name: self.obstacle(name) for name in names}
         competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
         tasks = (delayed(self._best_of)(name) for name in competing)
-        others = list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
-        if "curves" in competing and self._may_gain_by_facets(others):
-            others.append(self.of_family("curves", facets=True))
+        candidates = list(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
+        if "curves" in competing and self._may_gain_by_facets(candidates):
+            candidates.append(self.of_family("curves", facets=True))
         simplest_first = ("bias", "matrix", "curves", "alternating")
-        others.sort(key=lambda each: simplest_first.index(each.family))
+        candidates.sort(key=lambda each: simplest_first.index(each.family))
         skipped = {name: reason for name, reason in reasons.items() if reason}
-        return Competitors(self.untouched(), self.temperature(), others, skipped)
+        return Competitors(candidates, skipped)
 
     def on(self, folds: np.ndarray) -> CrossFitter:
         """Return the same for another assignment of the same rows."""
         fitter = copy(self)
         fitter.folds = folds
-        fitter.__dict__.pop("_paths", None)
+        for cross_fitted in ("temperature", "_paths"):
+            fitter.__dict__.pop(cross_fitted, None)
         return fitter
 
     def again(self, candidate: Candidate) -> Candidate:
@@ -133,7 +132,7 @@ class CrossFitter:
         if candidate.family == "alternating":
             return self.at_setting(Setting(**candidate.params))
         if candidate.family == "temperature":
-            return self.temperature()
+            return self.temperature
         return self.of_family(candidate.family, **candidate.params)
 
     def obstacle(self, family: str) -> str:
@@ -155,8 +154,9 @@ class CrossFitter:
             return "too_many_classes" if m > MOST_CLASSES else ""
         return "too_much_work" if float(n) * m * m > LARGEST_WORK else ""
 
+    @cached_property
     def untouched(self) -> Candidate:
-        """Return the predictions as they came."""
+        """The predictions as they came."""
         proba = self.data.proba
         log_p = self._clip(score_rows(self.data.labels, proba))
         return Candidate("none", {}, log_p, lambda: proba, lambda: Fitted(self._identity(), None))
@@ -164,8 +164,9 @@ class CrossFitter:
     def _identity(self) -> families.Identity:
         return families.Identity(multilabel=self.data.kind.multilabel).fit(self.data.proba[:1])
 
+    @cached_property
     def temperature(self) -> Candidate:
-        """Return one temperature for all."""
+        """One temperature for all."""
         return self._tempered("temperature", lambda: self.rows, self._identity)
 
     def _best_of(self, family: str) -> Candidate:
@@ -239,7 +240,7 @@ class CrossFitter:
 
         return self._of_path(name, path, rows, (0.0,), fit, params)
 
-    def _may_gain_by_facets(self, others: list[Candidate]) -> bool:
+    def _may_gain_by_facets(self, candidates: list[Candidate]) -> bool:
         """Whether bends on sums of classes, which take longest, are worth a try.
 
         They come on top of each class's own. Where these are far behind, so are they.
@@ -247,8 +248,8 @@ class CrossFitter:
         if len(self.data.proba) < FACET_ROWS or self.data.kind.is_multilabel:
             return False
         weight = self.data.weight
-        leader = min(others, key=lambda each: each.log_loss(weight))
-        (bent,) = (each for each in others if each.family == "curves")
+        leader = min(candidates, key=lambda each: each.log_loss(weight))
+        (bent,) = (each for each in candidates if each.family == "curves")
         return not is_behind(bent.log_p, leader.log_p, weight, n_errors=FAR_BEHIND)
 
     def of_family(

@@ -256,16 +256,15 @@ class MixtureTrial(Trial):
 
 def choose(evidence: Evidence, fitter: CrossFitter, competitors: Competitors) -> MixtureTrial:
     """Choose probabilities, then put decisions to the test."""
-    best = simplest_of_best(competitors, evidence.data.weight)
-    parts = best, competitors.temperature, competitors.untouched
-    return evidence.trial(CrossMixture(fitter, parts))
+    candidates = competitors.candidates or [fitter.temperature]
+    best = simplest_of_best(candidates, evidence.data.weight)
+    return evidence.trial(CrossMixture(fitter, best))
 
 
-def simplest_of_best(competitors: Competitors, weight: np.ndarray) -> Candidate:
+def simplest_of_best(candidates: list[Candidate], weight: np.ndarray) -> Candidate:
     """Return the candidate of lowest log loss, or a simpler one that is as good."""
-    others = competitors.others or [competitors.temperature]
-    best = min(others, key=lambda each: each.log_loss(weight))
-    for candidate in others:
+    best = min(candidates, key=lambda each: each.log_loss(weight))
+    for candidate in candidates:
         behind = weight / weight.sum() * (best.log_p - candidate.log_p)
         spread = behind - behind.mean()
         if behind.sum() <= AS_GOOD * np.sqrt(float(spread @ spread)):
@@ -349,9 +348,8 @@ def _trial_by_clusters(fitter: CrossFitter, trial: MixtureTrial, clusters: np.nd
     """Put the choice to the test again, on folds that hold whole clusters."""
     folds = deal_clusters(clusters, int(fitter.folds.max()) + 1)
     again = fitter.on(folds)
-    parts = again.again(trial.mixture.candidate), again.temperature(), again.untouched()
     evidence = Evidence(fitter.data, folds, trial.evidence.significance, [clusters])
-    return evidence.trial(CrossMixture(again, parts))
+    return evidence.trial(CrossMixture(again, again.again(trial.mixture.candidate)))
 
 
 def log_loss_verdict(
@@ -379,15 +377,14 @@ def log_loss_verdict(
     )
 
 
-def family_verdicts(
-    evidence: Evidence, competitors: Competitors, chosen: Candidate
-) -> dict[str, Verdict]:
+def family_verdicts(trial: MixtureTrial, competitors: Competitors) -> dict[str, Verdict]:
     """Compare the log loss of each family with that of a temperature."""
-    weight, verdicts = evidence.data.weight, dict[str, Verdict]()
-    baseline = competitors.temperature.log_p
-    for candidate in sorted(competitors.others, key=lambda each: -each.log_loss(weight)):
+    evidence, verdicts = trial.evidence, dict[str, Verdict]()
+    weight, baseline = evidence.data.weight, trial.mixture.temperature.log_p
+    for candidate in sorted(competitors.candidates, key=lambda each: -each.log_loss(weight)):
+        is_chosen = candidate.family == trial.mixture.candidate.family
         verdicts[candidate.family] = log_loss_verdict(
-            evidence, candidate.log_p, baseline, adopted=candidate.family == chosen.family
+            evidence, candidate.log_p, baseline, adopted=is_chosen
         )
     nothing = log_loss_verdict(evidence, baseline, baseline, adopted=False)
     for name, reason in competitors.skipped.items():
@@ -395,9 +392,8 @@ def family_verdicts(
     return verdicts
 
 
-def candidates_table(competitors: Competitors, weight: np.ndarray) -> dict[str, np.ndarray]:
+def candidates_table(candidates: list[Candidate], weight: np.ndarray) -> dict[str, np.ndarray]:
     """The candidates as a table, one entry each; what a family lacks is NaN or empty."""
-    candidates = [competitors.untouched, competitors.temperature, *competitors.others]
     names = dict.fromkeys(name for candidate in candidates for name in candidate.params)
     table = {"family": np.array([candidate.family for candidate in candidates])}
     for name in names:

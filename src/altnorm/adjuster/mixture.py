@@ -270,13 +270,12 @@ class CrossMixture:
     mixed: the correction stands alone, or the row as it came.
     """
 
-    def __init__(
-        self, fitter: CrossFitter, candidates: tuple[Candidate, Candidate, Candidate]
-    ) -> None:
+    def __init__(self, fitter: CrossFitter, candidate: Candidate) -> None:
         self.data, self.folds, self.calibrate = fitter.data, fitter.folds, fitter.calibrate
-        self.candidate, self.temperature, self.untouched = self.candidates = candidates
+        self.candidates = candidate, fitter.temperature, fitter.untouched
+        self.candidate, self.temperature, self.untouched = self.candidates
         uniform = np.full((len(self.folds), 1), 1 / self._n_outcomes)
-        label_p = [self._label_p(part) for part in candidates]
+        label_p = [self._label_p(part) for part in self.candidates]
         # (4, n, 1), or with several labels (4, n, m): what each part gives each label.
         self._parts = np.stack(np.broadcast_arrays(*label_p, uniform))
         outside = [self.folds != k for k in range(int(self.folds.max()) + 1)]
