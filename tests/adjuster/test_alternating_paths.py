@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
+from sklearn.model_selection import PredefinedSplit
 
 from altnorm import AlternatingNormalizer
 from altnorm.adjuster.alternating_paths import Setting, make_paths, reference_sums
@@ -52,13 +53,11 @@ def path(setting, folds, *args):
 
 def one_by_one(proba, labels, mode, folds, setting, weight=None):
     """Fit a normalizer on the rows outside each fold, and apply it to the fold."""
-    out = proba.copy()
-    for k in range(folds.max() + 1):
-        outside = folds != k
-        normalizer = AlternatingNormalizer(**setting._asdict(), multilabel=mode)
-        weight_outside = None if weight is None else weight[outside]
-        normalizer.fit(proba[outside], labels[outside], sample_weight=weight_outside)
-        out[~outside] = normalizer.transform(proba[~outside])
+    normalizer = AlternatingNormalizer(**setting._asdict(), multilabel=mode)
+    weight, out = np.ones(len(proba)) if weight is None else weight, proba.copy()
+    for outside, inside in PredefinedSplit(folds).split():
+        normalizer.fit(proba[outside], labels[outside], sample_weight=weight[outside])
+        out[inside] = normalizer.transform(proba[inside])
     return out
 
 

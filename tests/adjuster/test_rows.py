@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import PredefinedSplit
 
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
@@ -13,20 +14,15 @@ from tests.problems import SMALL, planted
 FAMILIES = ("alternating", "bias", "matrix", "curves")
 
 
-def splits_of(folds):
-    return [
-        (np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(folds.max() + 1)
-    ]
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("scoring", [None, "f1_macro"])
 def test_weight_two_is_a_row_twice(family, scoring):
     """But for penalties and the row itself: copies are more rows, weights are not."""
     proba, y = planted(600)
     weight, folds = 1 + 2 * (y == 3), np.arange(600) % 3
-    plain = Adjuster((family,), scoring=scoring, cv=splits_of(folds))
-    weighted, copied = clone(plain), clone(plain).set_params(cv=splits_of(folds.repeat(weight)))
+    plain = Adjuster((family,), scoring=scoring, cv=list(PredefinedSplit(folds).split()))
+    weighted, copied = clone(plain), clone(plain)
+    copied.set_params(cv=list(PredefinedSplit(folds.repeat(weight)).split()))
     rows = np.arange(600)  # copies are one unit of evidence
     plain.fit(proba, y, groups=rows)
     weighted.fit(proba, y, sample_weight=weight, groups=rows)
