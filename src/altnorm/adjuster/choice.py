@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats.contingency import expected_freq
+from scipy.stats import chi2_contingency
 from sklearn.metrics.cluster import contingency_matrix
 
 from altnorm.adjuster.baseline import as_if_right
@@ -84,11 +84,10 @@ class Evidence:
         """
         if self.data.kind.is_multilabel:
             return 0.0
-        n, counts = self.folds.size, contingency_matrix(self.folds, self.data.labels)
-        expected = expected_freq(counts)
-        by_chance = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-        uneven = float(((counts - expected) ** 2 / expected).sum()) / max(by_chance, 1)
-        return max(0.0, 1 - uneven) * (counts.shape[1] - 1) / (2 * n)
+        counts = contingency_matrix(self.folds, self.data.labels)
+        test = chi2_contingency(counts, correction=False)
+        uneven = float(test.statistic) / max(test.dof, 1)  # by chance it is 1
+        return max(0.0, 1 - uneven) * (counts.shape[1] - 1) / (2 * self.folds.size)
 
     def trial(self, mixture: CrossMixture) -> MixtureTrial:
         """Put the decisions that the purpose makes of a mixture to the test."""
