@@ -103,16 +103,15 @@ def _reweighted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
 
 def _representative(codes: np.ndarray, weight: np.ndarray, most: int) -> np.ndarray:
     """Numbers of at most `most` rows, evenly over the classes; heavy rows may come twice."""
-    used = np.flatnonzero(weight > 0)
-    used = used[np.argsort(codes[used], kind="stable")]
-    labels, row_weight = codes[used], weight[used]
+    order = np.argsort(codes, kind="stable")
+    labels, row_weight = codes[order], weight[order]
     kept = labels[spread_rows(labels, np.ones(labels.max() + 1), max(most, 1))]
     parts = []
     for code, k in zip(*np.unique(kept, return_counts=True), strict=True):
         members = np.flatnonzero(labels == code)
         along = row_weight[members].cumsum()
         steps = (np.arange(k) + 0.5) * (along[-1] / k)
-        parts.append(used[members[np.searchsorted(along, steps)]])
+        parts.append(order[members[np.searchsorted(along, steps)]])
     return np.concatenate(parts)
 
 
