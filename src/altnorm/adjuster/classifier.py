@@ -22,8 +22,6 @@ from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.reading import require_labels
 from altnorm.evidence.verdict import Verdict
 
-_PURPOSES = ("scoring", "costs", "target_accuracy")  # parameters that state one
-
 
 class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities and decisions are adjusted to labels, on evidence.
@@ -187,9 +185,9 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _unfitted_adjuster(self) -> Any:
         """Return what adjusts, for the purpose that is stated here if one is."""
         adjuster = _default_adjuster() if self.adjuster is None else clone(self.adjuster)
-        purpose, stated = _purpose(self), _purpose(adjuster)
-        if purpose and stated:
-            here, there = next(iter(purpose)), next(iter(stated))
+        purpose, of_adjuster = stated_purpose(self), stated_purpose(adjuster)
+        if purpose and of_adjuster:
+            here, there = next(iter(purpose)), next(iter(of_adjuster))
             raise InputError(
                 "The goal must be given once",
                 f"`{here}` is given, and so is `{there}` of the adjuster",
@@ -243,9 +241,10 @@ def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
     return np.asarray(estimator.predict_proba(X))
 
 
-def _purpose(estimator: Any) -> dict[str, Any]:
-    """The parameters that state a purpose, where they do."""
-    values = {name: getattr(estimator, name, None) for name in _PURPOSES}
+def stated_purpose(estimator: Any) -> dict[str, Any]:
+    """Return the parameters that state a purpose, where they do."""
+    names = "scoring", "costs", "target_accuracy"
+    values = {name: getattr(estimator, name, None) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -21,6 +21,7 @@ from altnorm._base.words import (
     text_table,
 )
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
+from altnorm.adjuster.classifier import stated_purpose
 from altnorm.decisions.decision import class_decisions
 from altnorm.estimator.kinds import kind_of, kind_of_labels
 from altnorm.evidence.promise import coverage_of
@@ -275,10 +276,8 @@ def _joined(names: list[str]) -> str:
 
 def _for_purpose(method: Any, scoring: Any) -> Any:
     """Tell the purpose to a method that has not been told one."""
-    settings = method.get_params()
-    purposes = [settings.get(name) for name in ("scoring", "costs", "target_accuracy")]
-    aimless = "scoring" in settings and all(purpose is None for purpose in purposes)
-    return method.set_params(scoring=scoring) if aimless and scoring is not None else method
+    is_aimless = "scoring" in method.get_params() and not stated_purpose(method)
+    return method.set_params(scoring=scoring) if is_aimless and scoring is not None else method
 
 
 def _tracked(methods: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
