@@ -121,14 +121,13 @@ class Comparison:
         name = score_name(self.scoring)
         name += " (lower is better)" if self.scoring.startswith("neg_") else ""
         change = "points" if self.in_points else "change"
-        area = ("area",) if self.has_area else ()
-        lines = [("method", name, change, "95% interval", "log loss", *area)]
+        lines = [("method", name, change, "95% interval", "log loss", "area")]
         for row in sorted(self.rows, key=lambda row: -row.score):
             figures = self.figures(row)
             numbers = figures.after, figures.change, f"{figures.low} to {figures.high}"
-            area = (f"{row.area:.3f}",) if self.has_area else ()
-            lines.append((row.method, *numbers, f"{row.log_loss:.3f}", *area))
-        return lines
+            area = "" if row.area is None else f"{row.area:.3f}"
+            lines.append((row.method, *numbers, f"{row.log_loss:.3f}", area))
+        return [line if self.has_area else line[:-1] for line in lines]
 
     def alternative(self) -> str:
         """Name the method that helps most on these rows; empty where none clearly does."""
