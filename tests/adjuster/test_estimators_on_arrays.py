@@ -64,22 +64,21 @@ def check_memory(there, values, *inner):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-class TestAlternatingNormalizer:
-    def test_same_as_numpy(self, library, settings, dtype):
-        """Whatever it was fitted on and whatever it is given, the values are NumPy's."""
-        proba, y, weight, new = problem(settings, dtype)
-        plain = AlternatingNormalizer(**settings).fit(proba, y, weight)
-        there = AlternatingNormalizer(**settings).fit(*map(library.make, (proba, y, weight)))
-        like = library.make(new)
-        for estimator, values in ((plain, like), (there, like), (there, new)):
-            after = estimator.transform(values)
-            assert library.same_place(after, like) if values is like else not is_foreign(after)
-            assert after.dtype == values.dtype
-            assert_allclose(to_numpy(after), plain.transform(new), rtol=0, atol=ATOL[dtype])
-            labels = estimator.predict(values)
-            assert library.same_place(labels, like) if values is like else not is_foreign(labels)
-            assert_array_equal(to_numpy(labels), plain.predict(new))
-        check_memory(there, new)
+def test_a_normalizer_gives_what_numpy_gives(library, settings, dtype):
+    """Whatever it was fitted on and whatever it is given, the values are NumPy's."""
+    proba, y, weight, new = problem(settings, dtype)
+    plain = AlternatingNormalizer(**settings).fit(proba, y, weight)
+    there = AlternatingNormalizer(**settings).fit(*map(library.make, (proba, y, weight)))
+    like = library.make(new)
+    for estimator, values in ((plain, like), (there, like), (there, new)):
+        after = estimator.transform(values)
+        assert library.same_place(after, like) if values is like else not is_foreign(after)
+        assert after.dtype == values.dtype
+        assert_allclose(to_numpy(after), plain.transform(new), rtol=0, atol=ATOL[dtype])
+        labels = estimator.predict(values)
+        assert library.same_place(labels, like) if values is like else not is_foreign(labels)
+        assert_array_equal(to_numpy(labels), plain.predict(new))
+    check_memory(there, new)
 
 
 def test_a_peer_gives_back_the_same_kind(library):
@@ -183,23 +182,22 @@ class TestFewRows:
         assert not is_worth_a_device(np.ones((512, 512)))
 
 
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            (lambda p: p[:, 0], "must be two-dimensional"),
-            (lambda p: p[:0], "0 sample"),
-            (lambda p: np.where(p == p.max(), np.nan, p), "must be finite"),
-            (lambda p: 2 * p, "must sum to 1"),
-            (lambda p: p.astype(complex), "floating-point"),
-        ],
-    )
-    def test_the_rule_is_named(self, library, change, message):
-        proba, *_ = draw(20)
-        normalizer = AlternatingNormalizer().fit(proba)
-        for method in (normalizer.fit, normalizer.transform, normalizer.predict):
-            with pytest.raises((InputError, TypeError), match=message):
-                method(library.make(change(proba)))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p: p[:, 0], "must be two-dimensional"),
+        (lambda p: p[:0], "0 sample"),
+        (lambda p: np.where(p == p.max(), np.nan, p), "must be finite"),
+        (lambda p: 2 * p, "must sum to 1"),
+        (lambda p: p.astype(complex), "floating-point"),
+    ],
+)
+def test_the_rule_that_bad_input_breaks_is_named(library, change, message):
+    proba, *_ = draw(20)
+    normalizer = AlternatingNormalizer().fit(proba)
+    for method in (normalizer.fit, normalizer.transform, normalizer.predict):
+        with pytest.raises((InputError, TypeError), match=message):
+            method(library.make(change(proba)))
 
 
 @pytest.mark.heavy
