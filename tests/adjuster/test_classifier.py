@@ -79,6 +79,9 @@ def test_a_frozen_classifier_stays_and_takes_the_data_for_validation():
     frozen = AdjustedClassifier(FrozenEstimator(trained), AlternatingNormalizer())
     frozen.fit(*validation)
     assert frozen.estimator_.estimator is trained
+    prefit = AdjustedClassifier(trained, AlternatingNormalizer(), cv="prefit").fit(*validation)
+    assert prefit.estimator_ is trained
+    np.testing.assert_array_equal(prefit.predict_proba(fresh[0]), frozen.predict_proba(fresh[0]))
     by_hand = AlternatingNormalizer().fit(trained.predict_proba(validation[0]), validation[1])
     np.testing.assert_array_equal(
         frozen.predict_proba(fresh[0]), by_hand.transform(trained.predict_proba(fresh[0]))

@@ -27,8 +27,8 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities and decisions are adjusted to labels, on evidence.
 
     The adjuster must see predictions for rows that the classifier was not trained on. With a
-    :class:`~sklearn.frozen.FrozenEstimator` the data given to `fit` are validation data and the
-    classifier stays as it is. Otherwise such predictions come from
+    :class:`~sklearn.frozen.FrozenEstimator`, or ``cv="prefit"``, the data given to `fit` are
+    validation data and the classifier stays as it is. Otherwise such predictions come from
     :func:`~sklearn.model_selection.cross_val_predict`, and the classifier is then fitted on all
     data.
 
@@ -41,7 +41,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         way, as ``adjuster__significance``.
     scoring, costs, target_accuracy
         The purpose, as for :class:`Adjuster`, if the adjuster itself has none.
-    cv : int or splitter, optional
+    cv : int, splitter or "prefit", optional
         How to get predictions for the training data; as in `cross_val_predict`. The parts that are
         left out must hold several classes. Not used with a `FrozenEstimator`.
 
@@ -117,7 +117,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         _check_has_proba(self.estimator)
         adjuster = self._unfitted_adjuster()
         _check_takes_proba(adjuster)
-        if self._is_frozen:
+        if self._is_prefit:
             self.estimator_ = self.estimator
             proba = _predict_proba(self.estimator_, X)
         else:
@@ -167,7 +167,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             .add(estimator=self.estimator, method_mapping=to_fit)
             .add(adjuster=self._unfitted_adjuster(), method_mapping=to_fit)
         )
-        if self._is_frozen:
+        if self._is_prefit:
             return router
         to_split = MethodMapping().add(caller="fit", callee="split")
         return router.add(splitter=self._splitter(None, groups=True), method_mapping=to_split)
@@ -178,9 +178,10 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
     @property
-    def _is_frozen(self) -> bool:
+    def _is_prefit(self) -> bool:
         """Whether the classifier stays as it is, and the data are validation data."""
-        return isinstance(self.estimator, FrozenEstimator)
+        named = isinstance(self.cv, str) and self.cv == "prefit"
+        return named or isinstance(self.estimator, FrozenEstimator)
 
     def _unfitted_adjuster(self) -> Any:
         """Return what adjusts, for the purpose that is stated here if one is."""
@@ -216,7 +217,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Metadata for the classifier, the adjuster and the splitter."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
-            split = {} if self._is_frozen else routed.splitter.split
+            split = {} if self._is_prefit else routed.splitter.split
             return routed.estimator.fit, routed.adjuster.fit, split
         # Without routing each gets what the signature of its `fit` names.
         to_estimator, to_adjuster = (
@@ -224,7 +225,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for taker in (self.estimator, self._unfitted_adjuster())
         )
         to_adjuster.pop("classes", None)  # the classifier's
-        to_splitter = {} if self._is_frozen else {"groups": params.get("groups")}
+        to_splitter = {} if self._is_prefit else {"groups": params.get("groups")}
         unknown = sorted(params.keys() - {*to_estimator, *to_adjuster, *to_splitter})
         if unknown:
             raise InputError(
