@@ -253,8 +253,7 @@ def test_saving_checks_too(tmp_path):
         *(
             {"state": {"classes_": {"texts": texts, "dtype": dtype}}}
             for texts, dtype in (
-                (["a", "b", "c"], "<U2000000000"),
-                (["a", "b", 3], "<U1"),
+                (["a", "b", 3], "U"),
                 (["a", "b", "c"], "<i8"),
                 ([{"list": [1]}] * 3, "O"),
                 (["a"], "nonsense"),
@@ -274,16 +273,12 @@ def test_forged_metadata_is_one_kind_of_error(tmp_path, changes):
         load(path)
 
 
-@pytest.mark.parametrize(
-    ("texts", "width"),
-    [(["a", "b", "c"], 2), (["a"] * 9999, 99_999), (["a" * 99_999] + ["a"] * 9999, 99_999)],
-    ids=["wider", "far wider", "as one of many"],
-)
-def test_class_names_take_no_more_memory_than_they_need(tmp_path, texts, width):
+def test_class_names_take_no_more_memory_than_they_need(tmp_path):
     path = tmp_path / "m"
     fitted("AlternatingNormalizer").save(path)
     content, tensors = read_content(path)
-    content["state"]["classes_"] = {"texts": texts, "dtype": f"<U{width}"}
+    texts = ["a" * 99_999] + ["a"] * 9999
+    content["state"]["classes_"] = {"texts": texts, "dtype": "U"}
     write_content(path, content, tensors)
     tracemalloc.start()
     for read in (load, model_metadata):
@@ -291,7 +286,7 @@ def test_class_names_take_no_more_memory_than_they_need(tmp_path, texts, width):
             read(path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 10e6  # the widest of these would take 4 GB
+    assert peak < 10e6  # the array would take 4 GB
 
 
 def test_a_score_that_is_no_number_can_be_saved(tmp_path):

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import platform
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -34,7 +33,6 @@ KINDS: dict[str, type] = {}
 """Every class that a model file may hold: estimators, and the records inside them."""
 
 _KEY = "altnorm"  # one entry of metadata, as safetensors writes several in any order
-_TEXT_TYPE = re.compile(r"[<|]U(\d{1,9})")
 _MOST_CHARACTERS = 2**26  # of an array of text, in which every entry is as wide as the longest
 _BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _REMEDY = "Save it again, for example with `altnorm tune`."
@@ -268,17 +266,18 @@ def _encode_array(value: np.ndarray, name: str, tensors: Tensors) -> Any:
         offender, remedy = f"`{name}` has dtype {value.dtype}", "Convert the labels to text."
         raise InputTypeError(rule, offender, remedy, code="model_file")
     texts = [_encode(text, name, {}) for text in value.tolist()]
-    return {"texts": texts, "dtype": f"<U{_width(texts)}" if value.dtype.kind == "U" else "O"}
+    if value.dtype.kind == "U":
+        _check_width(texts)
+    return {"texts": texts, "dtype": value.dtype.kind}
 
 
-def _width(texts: list[Any]) -> int:
-    """Width of an array of text; raise where one long text would make it huge."""
+def _check_width(texts: list[str]) -> None:
+    """Raise where one long text would make an array of all of them huge."""
     width = max(map(len, texts), default=0)
     if len(texts) * width > _MOST_CHARACTERS:
         rule = f"An array of text may have {_MOST_CHARACTERS:,} characters"
         offender = f"{len(texts):,} of up to {width:,} have more"
         raise InputError(rule, offender, "Choose shorter names.", code="model_file")
-    return width
 
 
 def _decode_estimator(content: dict[str, Any], tensors: Tensors) -> Any:
@@ -302,14 +301,6 @@ def _known(name: str) -> type:
     return KINDS[name]
 
 
-def _fits(texts: list[Any], dtype: str) -> bool:
-    """Whether a type is as wide as the longest text: a wider one could take all memory."""
-    match = _TEXT_TYPE.fullmatch(dtype)
-    if match is None or not all(isinstance(text, str) for text in texts):
-        return False
-    return int(match[1]) <= _width(texts)
-
-
 def _decode(value: Any, tensors: Tensors) -> Any:
     """Undo `_encode`: plain JSON values stand for themselves, everything else has a tag."""
     match value:
@@ -321,8 +312,9 @@ def _decode(value: Any, tensors: Tensors) -> Any:
             return tensors[name].T if fortran else tensors[name]
         case {"texts": list(texts), "dtype": "O"}:
             return np.array([_decode(text, {}) for text in texts], dtype="O")
-        case {"texts": list(texts), "dtype": str(dtype)} if _fits(texts, dtype):
-            return np.array(texts, dtype=dtype)
+        case {"texts": list(texts), "dtype": "U"} if all(isinstance(text, str) for text in texts):
+            _check_width(texts)
+            return np.array(texts, dtype="U")
         case {"list": list(items)}:
             return [_decode(item, tensors) for item in items]
         case {"tuple": list(items)}:
