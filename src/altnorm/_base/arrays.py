@@ -54,7 +54,7 @@ _FUSED = ("torch.float32", "torch.float64")  # what kernels compute in
 _DEVICE_SHARE = 0.25
 
 _NAMESPACES: dict[type, Any] = {}  # of each kind of array that was seen
-_cached_name = cache(str)
+_threads = cache(ThreadpoolController)  # looks through all libraries, which takes a while
 
 
 def array_namespace(*arrays: Array) -> Any:
@@ -66,11 +66,6 @@ def array_namespace(*arrays: Array) -> Any:
     if kind not in _NAMESPACES:
         _NAMESPACES[kind] = array_api_compat.array_namespace(*arrays)
     return _NAMESPACES[kind]
-
-
-@cache
-def _threads() -> Any:
-    return ThreadpoolController()  # looks through all libraries, which takes a while
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -119,11 +114,6 @@ def to_numpy(array: Array) -> np.ndarray:
     if is_numpy_namespace(xp) or is_jax_namespace(xp):
         return np.asarray(array)
     return np.from_dlpack(array)
-
-
-def dtype_name(dtype: object) -> str:
-    # NumPy builds the text at every call, which takes a while.
-    return _cached_name(dtype) if isinstance(dtype, np.dtype) else str(dtype)
 
 
 def widest_float(like: Array) -> Any:

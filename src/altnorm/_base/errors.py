@@ -109,12 +109,9 @@ def shape_error(rule: str, array: Any, remedy: str, code: str = "shape") -> Inpu
 class InputWarning(UserWarning):
     """The input is odd, but there is an answer; `code` names the kind of oddity."""
 
-    def __init__(self, message: str, code: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)  # all that pickling calls the class with; it restores the code
         self.code = code
-
-    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
-        return type(self), (str(self), self.code)
 
 
 def warn(warning: Warning) -> None:

@@ -18,6 +18,7 @@ from altnorm._base.errors import InputError, InputTypeError, shape_error, shown
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
 _WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, penalty or rounding dominates a fit
+_SUM_TOLERANCE = 1e-4  # how far a row of probabilities may be from 1
 _HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
 _TWO_CLASSES = (
     "{} one probability p per row of two classes, pass np.column_stack([1 - p, p]), and for one "
@@ -28,7 +29,7 @@ _SOFTMAX = "turn them into probabilities first (softmax)"
 
 def sum_tolerance(dtype_name: str) -> float:
     """How far the sum of a row of probabilities may be from 1."""
-    return 1e-2 if "16" in dtype_name else 1e-4
+    return 1e-2 if "16" in dtype_name else _SUM_TOLERANCE
 
 
 def check_proba(proba: Any, name: str = "proba", *, logits: str = _SOFTMAX) -> Array:
@@ -38,7 +39,7 @@ def check_proba(proba: Any, name: str = "proba", *, logits: str = _SOFTMAX) -> A
     array = check_two_columns(check_matrix(proba, name), name)
     xp = array_namespace(array)
     # Half precision was widened above.
-    dtype = arrays.dtype_name(getattr(proba, "dtype", array.dtype))
+    dtype = str(getattr(proba, "dtype", array.dtype))
     with quiet(xp):
         if not arrays.are_distributions(array, sum_tolerance(dtype)):
             array = _repair_rows(array, sum_tolerance(dtype), name, logits)
@@ -54,7 +55,7 @@ def _are_sound(proba: object) -> TypeGuard[np.ndarray]:
     if proba.dtype.char not in "fd":
         return False
     with quiet(np):
-        return arrays.are_distributions(proba, sum_tolerance(arrays.dtype_name(proba.dtype)))
+        return arrays.are_distributions(proba, _SUM_TOLERANCE)
 
 
 def check_two_columns(array: Array, name: str = "proba") -> Array:
@@ -130,7 +131,7 @@ def check_matrix(values: Any, name: str) -> Array:
         )
     xp = array_namespace(array)
     # Half precision is a storage format, not one to compute in; array-api-strict knows none.
-    is_half = "float16" in arrays.dtype_name(array.dtype)
+    is_half = "float16" in str(array.dtype)
     if not is_half and not xp.isdtype(array.dtype, "real floating"):
         rule, dtype = f"`{name}` must hold floating-point numbers", array.dtype
         remedy = f"Convert it, for example with `{name}.astype(float)`, if its values really are "
