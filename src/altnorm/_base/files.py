@@ -166,9 +166,9 @@ def _move(temporary: Path, target: Path, force: bool) -> None:
 def _check_unchanged(target: Path, expected: bytes) -> None:
     """Raise if another program has changed the file meanwhile; its changes would be lost."""
     if not target.exists() or target.read_bytes() != expected:
-        what = "was changed while this command was running, and is left as it is now"
+        fault = "was changed while this command was running, and is left as it is now"
         remedy = "Run the command again."
-        raise InputError(f"'{target.name}' {what}", remedy=remedy, code="changed")
+        raise InputError(f"'{target.name}' {fault}", remedy=remedy, code="changed")
 
 
 def _to_disk(path: Path) -> None:

@@ -166,10 +166,10 @@ def _is_class(labels: np.ndarray, n_classes: int, names: np.ndarray | None) -> b
     """Whether -1 is a class, rather than a missing label."""
     if names is not None:
         return "-1" in map(str, names)
-    shown = np.unique(labels)
-    if shown.size != n_classes:
+    present = np.unique(labels)
+    if present.size != n_classes:
         return False
-    others = shown[shown != -1]
+    others = present[present != -1]
     # Two classes are often called -1 and 1, and labels of a single class would be useless.
     if n_classes > 2 and others.min() >= 0 and others.max() < n_classes:
         raise InputError(

@@ -170,8 +170,8 @@ def read_content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]
     return content, tensors
 
 
-def _file_error(source: str | os.PathLike[str], what: str, remedy: str = _REMEDY) -> InputError:
-    return InputError(f"'{source}' {what}", remedy=remedy, code="model_file")
+def _file_error(source: str | os.PathLike[str], fault: str, remedy: str = _REMEDY) -> InputError:
+    return InputError(f"'{source}' {fault}", remedy=remedy, code="model_file")
 
 
 @contextmanager
@@ -181,8 +181,8 @@ def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
     except InputError as error:
         raise error.replace(rule=f"'{path}' is not a sound model: {error.rule}") from error
     except _BROKEN as error:
-        what = f"is not a model that this altnorm understands ({error!r})"
-        raise _file_error(path, what) from error
+        fault = f"is not a model that this altnorm understands ({error!r})"
+        raise _file_error(path, fault) from error
 
 
 def _digest(content: dict[str, Any], tensors: Tensors) -> str:

@@ -30,10 +30,10 @@ class ChangedRow:
         )
         if self.after is None:
             return f"{start}; the row is left to a person."
-        both = f"{start} and {self.after} from {self.given_to_after:.2f} to {self.proba_after:.2f}"
+        text = f"{start} and {self.after} from {self.given_to_after:.2f} to {self.proba_after:.2f}"
         if self.leads:
-            return f"{both}, so {self.after} leads."
-        return f"{both}; {self.after} is not the most probable, but the decision for the goal."
+            return f"{text}, so {self.after} leads."
+        return f"{text}; {self.after} is not the most probable, but the decision for the goal."
 
 
 @dataclass(frozen=True)

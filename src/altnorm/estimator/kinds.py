@@ -196,8 +196,8 @@ class PooledPairs(_MultiLabel):
     ) -> np.ndarray:
         """Return the probabilities of yes and no."""
         no = None if labels is None else 1 - labels.reshape(-1).astype(int)  # yes is class 0
-        each = None if weight is None else np.repeat(weight, n_columns)
-        return class_prior(no, 2, prior, sample_weight=each)
+        entry_weight = None if weight is None else np.repeat(weight, n_columns)
+        return class_prior(no, 2, prior, sample_weight=entry_weight)
 
 
 class SeparateLabels(_MultiLabel):

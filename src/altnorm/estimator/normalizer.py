@@ -223,9 +223,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
         self, parts: Sequence[Part], p: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
     ) -> None:
         """Reference of a multi-label problem: label after label, equal entries merged."""
-        each = None if weight is None else np.broadcast_to(weight[:, None], p.shape)
+        if weight is not None:
+            weight = np.broadcast_to(weight[:, None], p.shape)
         merged = [
-            merge_rows(p[at][serves[at]], None if each is None else each[at][serves[at]])
+            merge_rows(p[at][serves[at]], None if weight is None else weight[at][serves[at]])
             for at in parts
         ]
         self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])

@@ -162,9 +162,9 @@ def _read_columns(estimator: Any, proba: Any) -> Array:
     wanted = list(estimator.classes_ if names is None else names)
     columns = named_columns(proba, wanted, by_position=names is None)
     if columns is not None:
-        with _own_words(columns):
+        with _rephrased(columns):
             return np.asarray(check_array(columns, dtype=_DTYPES))
-    with _own_words(proba, estimator.n_features_in_):
+    with _rephrased(proba, estimator.n_features_in_):
         return np.asarray(validate_data(estimator, proba, dtype=_DTYPES, reset=False))
 
 
@@ -179,7 +179,7 @@ def _read_new_columns(
         columns = named_columns(proba, classes.ravel().tolist(), by_position=True)
         if columns is not None:
             proba, names = columns, [str(name) for name in classes]
-    with _own_words(proba):
+    with _rephrased(proba):
         options = {"dtype": _DTYPES, "estimator": estimator, "input_name": "X"}
         values = np.asarray(check_array(collected(proba), **options))
     if names is None or names == list(range(len(names))):  # as pandas numbers those of an array
@@ -195,7 +195,7 @@ def _where_it_works(estimator: Any, values: Array) -> Array:
 
 
 @contextmanager
-def _own_words(values: Any, n_classes: int | None = None) -> Iterator[None]:
+def _rephrased(values: Any, n_classes: int | None = None) -> Iterator[None]:
     """Tell of a wrong shape, NaN and masks as everywhere; scikit-learn speaks of features."""
     validation.check_unmasked(values, "proba")
     try:
@@ -327,8 +327,8 @@ def likelier_mistake(
         offender = f"without column {name} they do"
         remedy = "Drop this column"
         remedy += "." if names is None else ", or name those of the classes with `classes`."
-        told = {"offender": offender, "remedy": remedy, "value": name, "place": None}
-        return error.replace(code="extra_column", **told)
+        parts = {"offender": offender, "remedy": remedy, "value": name, "place": None}
+        return error.replace(code="extra_column", **parts)
     shape = _shape(y)
     n_classes = shape[1] if len(shape) == 2 else len(set(map(str, np.ravel(on_host(y)))))
     hint = "If these are features, pass what `predict_proba` of your classifier returns."

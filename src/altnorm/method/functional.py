@@ -321,5 +321,5 @@ def _first_unchecked(proba: Any, reference: Array, *settings: Any) -> Array | No
 def reference_log_sums(problem: Problem) -> Array:
     """Log of what the reference and the smoothing put into each column of the first iteration."""
     with quiet(array_namespace(problem.p)):
-        met = problem.logs()
-        return met.smoothed(scaling.column_log_sums(met))
+        reference = problem.logs()
+        return reference.smoothed(scaling.column_log_sums(reference))
