@@ -1,7 +1,6 @@
 """AlternatingNormalizer: its values by the defining equations, labels, data frames, errors."""
 
 import inspect
-from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -134,20 +133,6 @@ def test_which_class_a_column_stands_for():
     assert fit(of_two, np.ones(60, dtype=bool)).classes_.tolist() == [False, True]
 
 
-# What is remembered.
-
-
-def test_fitted_attributes():
-    proba, y = draw()
-    fitted = AlternatingNormalizer().fit(proba, y)
-    sure = ambiguity(proba) <= 0.75
-    np.testing.assert_array_equal(fitted.reference_, proba[sure])
-    assert fitted.reference_weight_ is None
-    assert fitted.n_features_in_ == 4
-    weighted = AlternatingNormalizer().fit(proba, y, sample_weight=np.arange(60) + 1)
-    np.testing.assert_array_equal(weighted.reference_weight_, (np.arange(60) + 1)[sure])
-
-
 # Errors, by their text.
 
 
@@ -213,22 +198,6 @@ def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
     proba = pd.DataFrame(np.full((60, 120), 1 / 120), columns=names)
     fitted = AlternatingNormalizer(reference="all").fit(proba, names[::2])  # warnings are errors
     assert fitted.classes_.tolist() == names.tolist()
-
-
-@pytest.mark.parametrize(
-    ("labels", "shown"),
-    [
-        (np.linspace(0, 2, 5), r"0\.5 \(float64\)"),
-        (np.array([0.5, 1.5], dtype=object), r"0\.5 \(float\)"),
-        (np.array([date(2026, 11, 18), date(2026, 11, 19)]), r"2026-11-18 \(date\)"),
-        (np.array([b"ant", b"bee"]), "b'ant'"),
-    ],
-    ids=lambda part: str(getattr(part, "dtype", "")),
-)
-def test_what_is_no_class_label(labels, shown):
-    for kind in (AlternatingNormalizer, Adjuster):
-        with pytest.raises(InputError, match=f"text, whole numbers or booleans; `y` holds {shown}"):
-            kind().fit(draw(60, 3)[0], np.resize(labels, 60))
 
 
 def test_another_number_of_columns_is_told_in_classes():
