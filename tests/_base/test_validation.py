@@ -142,8 +142,9 @@ def test_references_that_do_not_fit(reference, sentence):
 @pytest.mark.parametrize("k", [1, 4, 2.0, True, "2", None])
 def test_sizes_of_the_top(k):
     sentence = f"`k` must be an integer from 2 to 3; it is {k!r}. Pass for example k=2."
-    with pytest.raises(InputError, match=says(sentence)):
+    with pytest.raises(InputError, match=says(sentence)) as caught:
         altnorm.topk_entropy(GOOD, k)
+    assert (caught.value.code, caught.value.value) == ("parameter", k)
     if k != 4:
         with pytest.raises(InputError, match=says("`k_max` must be an integer, 2 or greater")):
             ambiguity(GOOD, k_max=k)
