@@ -51,14 +51,13 @@ def test_each_label_or_all_of_them_are_a_problem_of_two_classes(
     mode, settings, reference, weighted
 ):
     validation, y = draw()
-    weight = np.ones(80)
-    if weighted:
-        weight = np.tile([0.0, 1.0, 2.0, 1.0], 20)
-        validation[1::9], y[1::9] = validation[::9], y[::9]  # equal entries are merged
+    validation[1::9], y[1::9] = validation[::9], y[::9]  # equal entries are merged
+    weight = np.tile([0.0, 1.0, 2.0, 1.0], 20) if weighted else np.ones(80)
     proba, _ = draw(seed=1)
     normalizer = AlternatingNormalizer(
         threshold=0.6, reference=reference, multilabel=mode, **settings
     ).fit(validation, csr_array(y), sample_weight=weight if weighted else None)
+    assert normalizer.reference_.size < validation.size
     each = np.repeat(weight, 5) if mode == "pairs" else weight
     problems = [v.reshape(-1, 1) if mode == "pairs" else v for v in (validation, y, proba)]
     expected = problems[2].copy()

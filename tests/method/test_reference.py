@@ -1,12 +1,11 @@
-"""Which rows serve, merging, and shrinking of counted frequencies."""
+"""Class priors: shrinking of counted frequencies, and the share of each class."""
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from hypothesis.extra.numpy import arrays
 
 from altnorm import AlternatingNormalizer, InputError
-from altnorm.method.reference import class_prior, merge_rows, post_stratify, shrink_frequencies
+from altnorm.method.reference import class_prior, post_stratify, shrink_frequencies
 
 EXACT = 1e-12
 
@@ -39,28 +38,6 @@ def test_rows_weigh_what_the_prior_gives_their_class():
     strata = post_stratify(codes, 3, "uniform")
     np.testing.assert_allclose(np.bincount(codes, strata.weight), [4 / 3, 4 / 3])
     np.testing.assert_allclose(strata.absent, [0, 0, 4 / 3])
-
-
-rows_and_weights = st.integers(1, 12).flatmap(
-    lambda n: st.tuples(
-        arrays(np.float64, (n, 2), elements=st.sampled_from([0.1, 0.5, 0.9])),
-        st.none() | arrays(np.float64, n, elements=st.integers(0, 3).map(float)),
-    )
-)
-
-
-@given(rows_and_weights, st.booleans())
-def test_merging_keeps_each_rows_total_weight(given, flat):
-    rows, weight = given
-    rows = rows[:, 0] if flat else rows
-    merged, total = merge_rows(rows, weight)
-    assert len(np.unique(merged, axis=0)) == len(merged)
-    each = np.ones(len(rows)) if weight is None else weight
-    after = np.ones(len(merged)) if total is None else total
-    for row, carried in zip(merged, after, strict=True):
-        same = (rows == row).reshape(len(rows), -1).all(axis=1)
-        assert carried == each[same].sum()
-    assert after.sum() == each.sum()
 
 
 CODES = np.repeat([0, 1, 2], [50, 30, 20])

@@ -26,7 +26,7 @@ from altnorm.estimator.correction import Doubt
 from altnorm.estimator.kinds import Part, kind_of
 from altnorm.estimator.reading import read_training
 from altnorm.method.functional import problem
-from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
+from altnorm.method.reference import REFERENCES, merge_entries, reference_mask
 from altnorm.method.two_classes import BinaryReference
 
 _DEEPEST = 10_000  # iterations: a model file that asks for more would keep its user waiting
@@ -226,7 +226,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if weight is not None:
             weight = np.broadcast_to(weight[:, None], p.shape)
         merged = [
-            merge_rows(p[at][serves[at]], None if weight is None else weight[at][serves[at]])
+            merge_entries(p[at][serves[at]], None if weight is None else weight[at][serves[at]])
             for at in parts
         ]
         self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])

@@ -33,18 +33,12 @@ def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> n
     return confident
 
 
-def merge_rows(
-    rows: np.ndarray, weight: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Merge identical rows, (n,) or (n, m), into one of their total weight, which is as good.
-
-    No weights are returned where every row still counts once.
-    """
-    distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-    if distinct.shape[0] == rows.shape[0]:
-        return rows, weight  # in their own order, so that sums round as before
-    merged = np.bincount(inverse.reshape(-1), weights=weight, minlength=distinct.shape[0])
-    return distinct, merged.astype(np.float64)
+def merge_entries(p: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Merge equal entries, (n,), into one of their total weight; None where each counts once."""
+    distinct, inverse = np.unique(p, return_inverse=True)
+    if distinct.size == p.size:
+        return p, weight  # in their own order, so that sums round as before
+    return distinct, np.bincount(inverse, weights=weight).astype(np.float64)
 
 
 def class_prior(
