@@ -18,6 +18,8 @@ from altnorm import (
     peers,
     trajectory,
 )
+from altnorm.estimator.correction import tracing
+from altnorm.method.scaling import log_product
 from tests.oracle import oracle
 from tests.problems import draw
 
@@ -98,6 +100,20 @@ def test_a_class_missing_from_validation_gets_nothing_if_in_doubt():
     shrunk = AlternatingNormalizer(prior="shrunk").fit(validation, y)
     assert shrunk.prior_[3] > 0
     assert (shrunk.transform(validation)[:, 3] > 0).all()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_reference_of_impossible_classes_leaves_prior_and_smoothing(depth):
+    """To rows here, and to those of a PyTorch module or an ONNX graph."""
+    reference, proba = np.array([[0.0, 0.0, 1.0]]), np.array([[0.5, 0.3, 0.2]])
+    settings = {"alpha": 2.0, "depth": depth, "prior": np.array([0.7, 0.3, 0.0]), "smoothing": 0.5}
+    model = AlternatingNormalizer(threshold=0.3, reference="all", **settings).fit(reference)
+    expected = oracle(proba, reference, **settings)[-1]
+    np.testing.assert_allclose(model.transform(proba), expected, atol=EXACT)
+    engine = tracing(log_product, lambda p, doubt, change: change(p))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        traced = model.correction().unrolled().probabilities(proba, engine)
+    np.testing.assert_allclose(traced, expected, atol=EXACT)
 
 
 # Class labels and data frames.

@@ -51,12 +51,14 @@ class AlternatingRows(NamedTuple):
                 anchors = [step.anchor for step in steps]
             else:
                 zero, empty = np.zeros_like(log_q), np.zeros((0, log_q.size))
-                anchors = [scaling.Anchor(empty, zero, zero[:0], None, zero - np.inf)]
+                anchor = scaling.Anchor(empty, zero, zero[:0], None, zero - np.inf)
+                anchors = [anchor] * problem.depth
             return UnrolledRows(
                 self.doubt,
                 scaling.LogReference(None, None, log_q, float(problem.alpha), problem.log_mass),
                 tuple(UnrolledStep(a._replace(shares=None), np.exp(a.log_a)) for a in anchors),
                 supported=anchors[0].log_p > -np.inf,
+                has_rows=n > 0,
                 every=np.ones(n, dtype=bool),
                 possible=None if problem.q.all() else problem.q > 0,
             )
@@ -76,6 +78,7 @@ class UnrolledRows(NamedTuple):
     reference: scaling.LogReference  # prior and settings; its rows are in the steps
     steps: tuple[UnrolledStep, ...]  # one per iteration
     supported: Array  # (m,) classes that some reference row has
+    has_rows: bool  # whether the reference has any; without, every share of it is 0
     every: Array  # (n,) true
     possible: Array | None  # (m,) classes with a positive prior; None where all have one
 
@@ -101,7 +104,9 @@ class UnrolledRows(NamedTuple):
         rows = scaling.Rows(masked_log(b), 0.0)
         rows = scaling.step_rows(rows, before.anchor.log_p, before.anchor, self.reference)
         for after in later:
-            log_p = self._share(rows.log_c, before, after, engine)
+            log_p = after.anchor.log_p
+            if self.has_rows:
+                log_p = self._share(rows.log_c, before, after, engine)
             rows = scaling.step_rows(rows, log_p, after.anchor, self.reference)
             before = after
         return rows.log_b
