@@ -24,17 +24,24 @@ if TYPE_CHECKING:
         spark as spark,
         torch as torch,
     )
-    from altnorm._base.errors import InputError
-    from altnorm.adjuster import Adjuster, AlternatingNormalizerCV, load
-    from altnorm.adjuster.classifier import AdjustedClassifier
-    from altnorm.adjuster.comparison import compare
-    from altnorm.asking.judgement import judge
-    from altnorm.asking.sampling import ask
-    from altnorm.estimator.normalizer import AlternatingNormalizer
-    from altnorm.estimator.topk import from_topk
-    from altnorm.io.datasets import load_demo
-    from altnorm.method.ambiguity import ambiguity, topk_entropy
-    from altnorm.method.functional import alternating_normalization, trajectory
+    from altnorm._base.errors import InputError as InputError
+    from altnorm.adjuster import (
+        Adjuster as Adjuster,
+        AlternatingNormalizerCV as AlternatingNormalizerCV,
+        load as load,
+    )
+    from altnorm.adjuster.classifier import AdjustedClassifier as AdjustedClassifier
+    from altnorm.adjuster.comparison import compare as compare
+    from altnorm.asking.judgement import judge as judge
+    from altnorm.asking.sampling import ask as ask
+    from altnorm.estimator.normalizer import AlternatingNormalizer as AlternatingNormalizer
+    from altnorm.estimator.topk import from_topk as from_topk
+    from altnorm.io.datasets import load_demo as load_demo
+    from altnorm.method.ambiguity import ambiguity as ambiguity, topk_entropy as topk_entropy
+    from altnorm.method.functional import (
+        alternating_normalization as alternating_normalization,
+        trajectory as trajectory,
+    )
 
     __version__: str
 
@@ -62,23 +69,7 @@ _HOMES = {
 _FOLDERS = {"adjuster", "asking", "balance", "estimator", "evidence", "io", "report"}
 _FACADES = {"arrow", "onnx", "peers", "ray", "spark", "torch"}
 
-__all__ = [
-    "AdjustedClassifier",
-    "Adjuster",
-    "AlternatingNormalizer",
-    "AlternatingNormalizerCV",
-    "InputError",
-    "alternating_normalization",
-    "ambiguity",
-    "ask",
-    "compare",
-    "from_topk",
-    "judge",
-    "load",
-    "load_demo",
-    "topk_entropy",
-    "trajectory",
-]
+__all__ = sorted(_HOMES)
 
 
 if not TYPE_CHECKING:  # a checker would take any name for one of ours
