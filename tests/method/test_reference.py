@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from altnorm import AlternatingNormalizer, InputError
-from altnorm.method.reference import class_prior, post_stratify, shrink_frequencies
+from altnorm.method.reference import post_stratify, shrink_frequencies
 
 EXACT = 1e-12
 
@@ -35,35 +35,34 @@ def test_shrinking_is_the_papers_formula(counts):
 
 def test_rows_weigh_what_the_prior_gives_their_class():
     codes = np.array([0, 0, 0, 1])
-    strata = post_stratify(codes, 3, "uniform")
+    strata = post_stratify(codes, 3, "uniform", np.ones(4))
     np.testing.assert_allclose(np.bincount(codes, strata.weight), [4 / 3, 4 / 3])
     np.testing.assert_allclose(strata.absent, [0, 0, 4 / 3])
 
 
 CODES = np.repeat([0, 1, 2], [50, 30, 20])
-COUNTED = [0.5, 0.3, 0.2]
-SHRUNK = james_stein([50, 30, 20])
-PRIOR_WORDS = [
-    (None, COUNTED),
-    ("counted", COUNTED),
-    ("uniform", [1 / 3] * 3),
-    ("shrunk", SHRUNK),
-    ([6, 3, 1], [0.6, 0.3, 0.1]),
+COUNTED, THIRDS = [0.5, 0.3, 0.2], [1 / 3] * 3
+PRIORS = [
+    (None, CODES, COUNTED),
+    ("counted", CODES, COUNTED),
+    ("uniform", CODES, THIRDS),
+    ("shrunk", CODES, james_stein([50, 30, 20])),
+    ([6, 3, 1], CODES, [0.6, 0.3, 0.1]),
+    (None, None, THIRDS),
+    ("uniform", None, THIRDS),
+    ("shrunk", None, THIRDS),
+    ([6, 3, 1], None, [0.6, 0.3, 0.1]),
 ]
 
 
-@pytest.mark.parametrize(("prior", "expected"), PRIOR_WORDS, ids=lambda case: str(case)[:20])
-def test_a_word_for_the_prior_means_the_same_to_every_estimator(prior, expected):
+@pytest.mark.parametrize(("prior", "labels", "expected"), PRIORS, ids=str)
+def test_what_a_setting_of_the_prior_stands_for(prior, labels, expected):
     proba = np.random.default_rng(0).dirichlet([0.3] * 3, size=100)
-    np.testing.assert_allclose(class_prior(CODES, 3, prior), expected, rtol=EXACT)
-    fitted = AlternatingNormalizer(prior=prior).fit(proba, CODES)
+    fitted = AlternatingNormalizer(prior=prior).fit(proba, labels)
     np.testing.assert_allclose(fitted.prior_, expected, rtol=EXACT)
 
 
-def test_the_prior_without_labels():
-    for prior in (None, "uniform", "shrunk"):
-        np.testing.assert_allclose(class_prior(None, 4, prior), 0.25)
-    np.testing.assert_allclose(class_prior(None, 2, [3, 1]), [0.75, 0.25])
+def test_a_counted_prior_needs_labels():
     with pytest.raises(InputError, match=r"prior='counted' requires y") as caught:
         AlternatingNormalizer(prior="counted").fit(np.eye(3))
     assert caught.value.code == "no_labels"

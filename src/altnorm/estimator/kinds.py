@@ -123,13 +123,13 @@ class SingleLabel(_Kind):
         self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> np.ndarray:
         """Class prior, (m,)."""
-        return class_prior(labels, n_columns, prior, sample_weight=weight)
+        return class_prior(labels, n_columns, prior, weight)
 
     def stratify(
         self, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray
     ) -> Strata:
         """Give every class the share that the prior gives it."""
-        return post_stratify(labels, n_columns, prior, sample_weight=weight)
+        return post_stratify(labels, n_columns, prior, weight)
 
     def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How many rows without doubt are predicted to have each class."""
@@ -197,7 +197,7 @@ class PooledPairs(_MultiLabel):
         """Return the probabilities of yes and no."""
         no = None if labels is None else 1 - labels.reshape(-1).astype(int)  # yes is class 0
         entry_weight = None if weight is None else np.repeat(weight, n_columns)
-        return class_prior(no, 2, prior, sample_weight=entry_weight)
+        return class_prior(no, 2, prior, entry_weight)
 
 
 class SeparateLabels(_MultiLabel):
@@ -209,7 +209,7 @@ class SeparateLabels(_MultiLabel):
         self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> np.ndarray:
         """Return the probability of each label."""
-        return label_prior(labels, n_columns, prior, sample_weight=weight)
+        return label_prior(labels, n_columns, prior, weight)
 
     def parts(self, n_columns: int) -> Sequence[Part]:
         """The entries of a label share a reference."""

@@ -42,11 +42,7 @@ def merge_entries(p: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray,
 
 
 def class_prior(
-    codes: np.ndarray | None,
-    n_classes: int,
-    prior: Prior = None,
-    *,
-    sample_weight: np.ndarray | None = None,
+    codes: np.ndarray | None, n_classes: int, prior: Prior, weight: np.ndarray | None
 ) -> np.ndarray:
     """Return the class prior that a setting stands for, given class codes.
 
@@ -58,17 +54,13 @@ def class_prior(
         return check_prior(prior, np.empty((0, n_classes)))
     if codes is None or kind == "uniform":
         return np.full(n_classes, 1.0 / n_classes)
-    counts = np.bincount(codes, weights=sample_weight, minlength=n_classes).astype(np.float64)
+    counts = np.bincount(codes, weights=weight, minlength=n_classes).astype(np.float64)
     total = counts.sum()
     return counts / total if kind == "counted" else shrink_frequencies(counts / total, total)
 
 
 def label_prior(
-    labels: np.ndarray | None,
-    n_labels: int,
-    prior: Prior = None,
-    *,
-    sample_weight: np.ndarray | None = None,
+    labels: np.ndarray | None, n_labels: int, prior: Prior, weight: np.ndarray | None
 ) -> np.ndarray:
     """Return the prior probability of each of several labels, each on its own.
 
@@ -80,10 +72,10 @@ def label_prior(
         return _check_label_prior(np.asarray(prior, dtype=np.float64), n_labels)
     if labels is None or kind == "uniform":
         return np.full(n_labels, 0.5)
-    frequencies = np.average(labels, axis=0, weights=sample_weight)
+    frequencies = np.average(labels, axis=0, weights=weight)
     if kind == "counted":
         return frequencies
-    n_rows = len(labels) if sample_weight is None else sample_weight.sum()
+    n_rows = len(labels) if weight is None else weight.sum()
     return (n_rows * frequencies + frequencies.mean()) / (n_rows + 1)
 
 
@@ -131,9 +123,7 @@ class Strata(NamedTuple):
     prior: np.ndarray
 
 
-def post_stratify(
-    codes: np.ndarray, n_classes: int, prior: Prior, *, sample_weight: np.ndarray | None = None
-) -> Strata:
+def post_stratify(codes: np.ndarray, n_classes: int, prior: Prior, weight: np.ndarray) -> Strata:
     """Weight labelled rows so that each class has the share that the prior gives it.
 
     Otherwise a sample of fixed class counts leaks: a class that is over-represented in some folds
@@ -141,12 +131,11 @@ def post_stratify(
     its absence is not taken for under-use. Where a chi-squared test of the counts rejects the
     prior, it is one for other data, and the shares are the shrunk class frequencies.
     """
-    weight = np.ones(codes.size) if sample_weight is None else sample_weight
     counts = np.bincount(codes, weight, minlength=n_classes)
     total = counts.sum()
-    resolved = share = class_prior(codes, n_classes, prior, sample_weight=sample_weight)
+    resolved = share = class_prior(codes, n_classes, prior, weight)
     if not _is_compatible(counts, share):
-        share = class_prior(codes, n_classes, "shrunk", sample_weight=sample_weight)
+        share = class_prior(codes, n_classes, "shrunk", weight)
     factor = np.divide(total * share, counts, out=np.zeros(n_classes), where=counts > 0)
     return Strata(weight * factor[codes], np.where(counts > 0, 0.0, total * share), resolved)
 
