@@ -159,10 +159,10 @@ def test_errors_about_types_are_of_both_kinds():
 def test_numbers_of_any_type_and_precision_are_accepted():
     scalars = {"alpha": np.float32(2.0), "depth": np.int64(2), "smoothing": np.float64(0.5)}
     whole = {"alpha": 2, "prior": [1, 2, 3], "reference_weight": np.array([1, 2])}
-    for given in (scalars, whole):
-        plain = {key: np.float64(x) if key != "depth" else 2 for key, x in given.items()}
-        found, expected = (alternating_normalization(GOOD, GOOD, **one) for one in (given, plain))
-        assert_array_equal(found, expected)
+    for typed in (scalars, whole):
+        plain = {key: np.float64(x) if key != "depth" else 2 for key, x in typed.items()}
+        adjusted = [alternating_normalization(GOOD, GOOD, **options) for options in (typed, plain)]
+        assert_array_equal(*adjusted)
     single = np.random.default_rng(0).dirichlet(np.ones(1000), 20).astype(np.float32)
     assert ambiguity(single).dtype == ambiguity(GOOD.astype(np.float16)).dtype == np.float32
     assert ambiguity(single.astype(np.float64)).dtype == np.float64  # its sums are not exact
@@ -274,10 +274,10 @@ def test_labels_of_several_kinds_are_refused(odd):
     assert_refused("labels of one kind; it holds int, str", *calls)
 
 
-@pytest.mark.parametrize(("weight", "told"), [(1e-50, "1e-50"), (1e50, r"1e\+50")])
-def test_weights_that_no_reference_makes_sense_of_are_refused(weight, told):
+@pytest.mark.parametrize(("weight", "shown"), [(1e-50, "1e-50"), (1e50, r"1e\+50")])
+def test_weights_that_no_reference_makes_sense_of_are_refused(weight, shown):
     """The row itself, or rounding, was all that was left."""
-    message = rf"The largest `sample_weight` must be from 1e-09 to 1e\+15; it is {told}\. Divide"
+    message = rf"The largest `sample_weight` must be from 1e-09 to 1e\+15; it is {shown}\. Divide"
     weights = np.full(60, weight)
     assert_refused(message, lambda: NORMALIZER.fit(PROBLEM, LABELS, sample_weight=weights))
 

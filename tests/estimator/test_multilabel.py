@@ -61,18 +61,18 @@ def test_each_label_or_all_of_them_are_a_problem_of_two_classes(
     each = np.repeat(weight, 5) if mode == "pairs" else weight
     problems = [v.reshape(-1, 1) if mode == "pairs" else v for v in (validation, y, proba)]
     expected = problems[2].copy()
-    for j, (known, labels, p) in enumerate(zip(*(v.T for v in problems), strict=True)):
-        serves = (ambiguity(two_classes(known)) <= 0.6) | (reference == "all")
+    for j, (seen, labels, p) in enumerate(zip(*(v.T for v in problems), strict=True)):
+        serves = (ambiguity(two_classes(seen)) <= 0.6) | (reference == "all")
         doubt = ambiguity(two_classes(p)) > 0.6
         share = np.average(labels, weights=each)
-        given = settings | {"reference_weight": each[serves]}
-        expected[doubt, j] = adjust(p[doubt], known[serves], share, **given)
-    found, expected = normalizer.transform(proba), expected.reshape(proba.shape)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=EXACT)
+        options = settings | {"reference_weight": each[serves]}
+        expected[doubt, j] = adjust(p[doubt], seen[serves], share, **options)
+    adjusted, expected = normalizer.transform(proba), expected.reshape(proba.shape)
+    np.testing.assert_allclose(adjusted, expected, rtol=1e-10, atol=EXACT)
     sure = ambiguity(two_classes(proba.ravel())).reshape(proba.shape) <= 0.6
     assert 0 < sure.sum() < sure.size
-    np.testing.assert_array_equal(found[sure], proba[sure])  # bit for bit
-    np.testing.assert_array_equal(normalizer.predict(proba), (found > 0.5).astype(int))
+    np.testing.assert_array_equal(adjusted[sure], proba[sure])  # bit for bit
+    np.testing.assert_array_equal(normalizer.predict(proba), (adjusted > 0.5).astype(int))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
@@ -113,11 +113,11 @@ def test_what_is_tabulated_once_is_exact_for_every_doubt(alpha, smoothing):
         settings = {"alpha": alpha, "depth": depth, "smoothing": smoothing}
         drawn = [draw_reference(rng) for _ in range(4)]
         references = [BinaryReference.of(logit(a), w, q, **settings) for a, w, q in drawn]
-        found = expit(odds_function(references, threshold=0.0)(logit(p)[:, None]))
+        adjusted = expit(odds_function(references, threshold=0.0)(logit(p)[:, None]))
         atol = EXACT * max(1.0, alpha ** (depth - 1))
         for j, (reference, weight, prior) in enumerate(drawn):
             expected = exactly(p, reference, prior, reference_weight=weight, **settings)
-            np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=atol)
+            np.testing.assert_allclose(adjusted[:, j], expected, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("alpha", [0.7, 1.5, 9.0])
@@ -128,9 +128,9 @@ def test_two_classes_one_by_one_are_exact(alpha):
     settings = {"alpha": alpha, "depth": 4, "smoothing": 0.1}
     fitted = AlternatingNormalizer(**settings, threshold=0.5, reference="all", prior=[0.3, 0.7])
     fitted.fit(two_classes(validation))
-    found = np.concatenate([fitted.transform(row[None]) for row in two_classes(p)])
+    adjusted = np.concatenate([fitted.transform(row[None]) for row in two_classes(p)])
     atol = EXACT * max(1.0, alpha**3)
-    np.testing.assert_allclose(found[:, 0], exactly(p, validation, 0.3, **settings), atol=atol)
+    np.testing.assert_allclose(adjusted[:, 0], exactly(p, validation, 0.3, **settings), atol=atol)
 
 
 def test_priors():
@@ -178,6 +178,6 @@ PER_LABEL = "probability of yes per label, 5 numbers from 0 to 1)"
 @both
 def test_errors(mode, settings, wrong, message):
     validation, y = draw()
-    given = {"proba": validation, "y": y, **wrong}
+    arguments = {"proba": validation, "y": y, **wrong}
     with pytest.raises(InputError, match=message):
-        AlternatingNormalizer(multilabel=mode, **settings).fit(**given)
+        AlternatingNormalizer(multilabel=mode, **settings).fit(**arguments)

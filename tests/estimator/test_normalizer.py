@@ -248,8 +248,8 @@ def test_a_symbol_of_the_paper_is_answered_with_our_name(call):
 @pytest.mark.parametrize("make", [Adjuster, AlternatingNormalizerCV.as_published])
 def test_settings_that_a_fit_chooses_are_said_to_be_chosen(make):
     for symbol, name in {"alpha": "alpha", "d": "depth", "tau": "threshold"}.items():
-        told = f"`{name}` of AlternatingNormalizer; here the fit chooses it"
-        with pytest.raises(TypeError, match=told):
+        message = f"`{name}` of AlternatingNormalizer; here the fit chooses it"
+        with pytest.raises(TypeError, match=message):
             make(**{symbol: 2})
     with pytest.raises(TypeError, match="the paper's k is `k_max` here"):
         make(k=2)

@@ -89,11 +89,11 @@ def test_another_fit_between_rows_holds(kind):
     normalizer.transform(rows[:1])
     proba, y = draw(150, seed=7)
     labels = np.eye(4, dtype=int)[y] if kind else y
-    found = normalizer.fit(proba, labels, np.linspace(0.5, 2, 150)).transform(rows)
+    adjusted = normalizer.fit(proba, labels, np.linspace(0.5, 2, 150)).transform(rows)
     fresh = deepcopy(normalizer)
-    assert_array_equal(found, fresh.transform(rows))
+    assert_array_equal(adjusted, fresh.transform(rows))
     normalizer.prior_ = np.roll(normalizer.prior_, 1)
-    assert not np.allclose(normalizer.transform(rows), found)
+    assert not np.allclose(normalizer.transform(rows), adjusted)
 
 
 @pytest.mark.parametrize("kind", KINDS)

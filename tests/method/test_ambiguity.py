@@ -42,9 +42,9 @@ def test_any_row(counts):
 @pytest.mark.parametrize("megabytes", [1e-6, 0.01])
 def test_blocks(megabytes):
     proba = draw_rows(np.random.default_rng(1), 300, 12)
-    whole = ambiguity(proba)
+    at_once = ambiguity(proba)
     with config_context(working_memory=megabytes):
-        assert_array_equal(ambiguity(proba), whole)
+        assert_array_equal(ambiguity(proba), at_once)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -167,10 +167,10 @@ class TestInvariances:
 
     @pytest.mark.parametrize("megabytes", [1e-6, 1e-3])
     def test_working_memory(self, alpha, depth, megabytes):
-        given = {"prior": self.prior, "alpha": alpha, "depth": depth}
+        options = {"prior": self.prior, "alpha": alpha, "depth": depth}
         with config_context(working_memory=megabytes):
-            self.check(trajectory(self.proba, self.reference, **given), self.steps)
-            final = alternating_normalization(self.proba, self.reference, **given)
+            self.check(trajectory(self.proba, self.reference, **options), self.steps)
+            final = alternating_normalization(self.proba, self.reference, **options)
         self.check(final, self.steps[-1])
 
 

@@ -132,9 +132,9 @@ class TestHowTheyAreCalled:
         p, reference = draw(30, 5), draw(20, 5, 1)
         reference[:, 2] = 0  # a class that no reference row has
         reference /= reference.sum(axis=1, keepdims=True)
-        found = alternating_normalization(*map(torch.tensor, (p, reference)), **settings)
+        adjusted = alternating_normalization(*map(torch.tensor, (p, reference)), **settings)
         expected = alternating_normalization(p, reference, **settings)
-        assert_allclose(found.numpy(), expected, rtol=0, atol=1e-12)
+        assert_allclose(adjusted.numpy(), expected, rtol=0, atol=1e-12)
         assert kernels.is_fine
 
     @pytest.mark.parametrize("low", [0.0, -1000.0])
@@ -143,9 +143,9 @@ class TestHowTheyAreCalled:
         p, q = draw(40, 6), np.full(6, 1 / 6)
         log_s = np.random.default_rng(1).uniform(low, 3, 6)
         sums = ColumnSums.of(torch.tensor(log_s), torch.tensor(q), torch.tensor(p))
-        found = step_once(torch.tensor(p), sums, alpha=1.0)
+        adjusted = step_once(torch.tensor(p), sums, alpha=1.0)
         expected = step_once(p, ColumnSums.of(log_s, q, p), alpha=1.0)
-        assert_allclose(found.numpy(), expected, rtol=0, atol=1e-12)
+        assert_allclose(adjusted.numpy(), expected, rtol=0, atol=1e-12)
         assert kernels.is_fine == (low == 0)
 
     @pytest.mark.parametrize(("value", "message"), BAD)
@@ -167,7 +167,7 @@ class TestHowTheyAreCalled:
             torch.tensor(reference)
         )
         kernels.n_entropies = 0
-        found = normalizer.transform(torch.tensor(p))
+        adjusted = normalizer.transform(torch.tensor(p))
         assert kernels.n_entropies == len(p)  # no row goes another way
         expected = AlternatingNormalizer(threshold=0.0, reference="all").fit(reference).transform(p)
-        assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)
+        assert_allclose(adjusted.numpy(), expected, rtol=0, atol=1e-13)

@@ -67,8 +67,8 @@ def test_the_lines_are_the_equations(problem):
     """Against 50-digit arithmetic."""
     proba, reference, prior, alpha, depth = problem
     exact = oracle(proba[:1], reference[:4], prior=prior, alpha=alpha, depth=depth)[-1, 0]
-    found = paper.adjust(proba[0], reference[:4], prior, alpha, depth)
-    assert_allclose(found, exact, rtol=0, atol=ROUNDING)
+    adjusted = paper.adjust(proba[0], reference[:4], prior, alpha, depth)
+    assert_allclose(adjusted, exact, rtol=0, atol=ROUNDING)
 
 
 @settings(max_examples=200)
@@ -83,5 +83,5 @@ def test_the_estimator_is_the_paper(problem, tau, k_max):
         for b0 in proba
     ]
     model = altnorm.AlternatingNormalizer(alpha, depth, tau, k_max=k_max, prior=prior)
-    found = model.fit(validation).transform(proba)
-    assert_allclose(found, expected, rtol=0, atol=ROUNDING)
+    adjusted = model.fit(validation).transform(proba)
+    assert_allclose(adjusted, expected, rtol=0, atol=ROUNDING)

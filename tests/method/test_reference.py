@@ -27,10 +27,10 @@ def james_stein(counts):
 @given(st.lists(st.integers(0, 200), min_size=2, max_size=30).filter(any))
 def test_shrinking_is_the_papers_formula(counts):
     counts = np.array(counts)
-    found = shrink_frequencies(counts / counts.sum(), counts.sum())
-    np.testing.assert_allclose(found, james_stein(counts.tolist()), rtol=1e-9, atol=EXACT)
-    assert found.sum() == pytest.approx(1)
-    assert (found >= 0).all()
+    shrunk = shrink_frequencies(counts / counts.sum(), counts.sum())
+    np.testing.assert_allclose(shrunk, james_stein(counts.tolist()), rtol=1e-9, atol=EXACT)
+    assert shrunk.sum() == pytest.approx(1)
+    assert (shrunk >= 0).all()
 
 
 def test_rows_weigh_what_the_prior_gives_their_class():

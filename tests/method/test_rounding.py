@@ -14,8 +14,8 @@ def wide(n=200, m=60):
 
 def clean(rows, **settings):
     """Rows as every function and estimator goes on with them."""
-    whole = np.full((1, rows.shape[1]), 1 / rows.shape[1])
-    return Identity(**settings).fit(whole).transform(rows)
+    uniform = np.full((1, rows.shape[1]), 1 / rows.shape[1])
+    return Identity(**settings).fit(uniform).transform(rows)
 
 
 def to_bfloat16(values):
@@ -34,32 +34,32 @@ ROUNDED = {
 @pytest.mark.parametrize("how", ROUNDED)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rows_that_rounding_explains_are_divided_by_their_sum(how, dtype):
-    given = ROUNDED[how](wide()).astype(dtype)
+    rounded = ROUNDED[how](wide()).astype(dtype)
     with pytest.warns(UserWarning, match=f"rounding to {how} explains"):
-        checked = clean(given)
+        checked = clean(rounded)
     np.testing.assert_allclose(checked.sum(axis=1), 1, atol=1e-4)
-    untouched = np.abs(given.sum(axis=1) - 1) <= 1e-4
-    np.testing.assert_array_equal(checked[untouched], given[untouched])
+    untouched = np.abs(rounded.sum(axis=1) - 1) <= 1e-4
+    np.testing.assert_array_equal(checked[untouched], rounded[untouched])
     with pytest.warns(UserWarning, match=f"rounding to {how} explains"):
-        assert ambiguity(given).shape == (200,)
+        assert ambiguity(rounded).shape == (200,)
 
 
 def test_small_rounding_is_nothing_to_speak_of():
-    given = wide(m=20).round(5)
-    sums = given.sum(axis=1)
+    rounded = wide(m=20).round(5)
+    sums = rounded.sum(axis=1)
     assert 1e-7 < np.abs(sums - 1).max() <= 1e-4
-    np.testing.assert_array_equal(clean(given), given)
+    np.testing.assert_array_equal(clean(rounded), rounded)
     half = wide(40).astype(np.float16)  # as it came
     with pytest.warns(UserWarning, match="half precision explains"):
         np.testing.assert_allclose(clean(half).sum(axis=1), 1, atol=1e-3)
 
 
 def test_what_digits_do_not_explain_is_refused():
-    given, exact = wide().round(4), wide()
-    given[7, 0] += 0.01
+    rounded, exact = wide().round(4), wide()
+    rounded[7, 0] += 0.01
     exact[3] *= 1.0005
     for rows, message in (
-        (given, "1 of 200 rows do not, the first is row 7"),
+        (rounded, "1 of 200 rows do not, the first is row 7"),
         (exact, "the first is row 3"),
         (np.array([[0.3, 0.3, 0.3]]), "must sum to 1"),
         (np.array([[0.5, 0.8]]), "must sum to 1"),

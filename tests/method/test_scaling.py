@@ -101,10 +101,10 @@ def test_few_rows_without_logarithms_are_exact_or_refused(alpha, log_mass, kind)
         with np.errstate(all="ignore"):
             met = scaling.LogReference(logs(reference), None, np.log(q), alpha, log_mass)
             steps = scaling.keep_steps(scaling.reference_steps(met), depth)
-            found = scaling.iterate_few(row[None], steps)
-        if found is not None:
+            adjusted = scaling.iterate_few(row[None], steps)
+        if adjusted is not None:
             answered += 1
-            assert_allclose(found, expected, rtol=0, atol=ATOL_KERNELS)
+            assert_allclose(adjusted, expected, rtol=0, atol=ATOL_KERNELS)
     if kind == "dirichlet" and alpha <= 2:
         assert answered >= 10
 
@@ -119,9 +119,9 @@ def test_lost_entries_are_recomputed(spread, share):
     right[3, 1:] = -np.inf
     wrong = rng.random((40, 30)) < share
     with np.errstate(divide="ignore"):
-        found = scaling._repair(np.zeros(wrong.shape), wrong, left, right)
+        recomputed = scaling._repair(np.zeros(wrong.shape), wrong, left, right)
     expected = logsumexp(left[:, None, :] + right[None, :, :], axis=2)
-    assert_allclose(found, np.where(wrong, expected, 0), rtol=1e-14, atol=1e-13)
+    assert_allclose(recomputed, np.where(wrong, expected, 0), rtol=1e-14, atol=1e-13)
 
 
 # One iteration against given column sums, where linear sums underflow and where they do not.
@@ -139,8 +139,8 @@ def test_small_column_sums(alpha, low):
         log_b = alpha * np.log(proba)
         expected = np.log(q) + np.where(proba > 0, log_b - np.logaddexp(log_b, log_s), -np.inf)
         expected = np.exp(expected - logsumexp(expected, axis=1, keepdims=True))
-    found = scaling.step_once(proba, scaling.ColumnSums.of(log_s, q, proba), alpha=alpha)
-    assert_allclose(found, expected, rtol=0, atol=1e-12)
+    adjusted = scaling.step_once(proba, scaling.ColumnSums.of(log_s, q, proba), alpha=alpha)
+    assert_allclose(adjusted, expected, rtol=0, atol=1e-12)
 
 
 # The interpolation of the two-class kernel, branch by branch.

@@ -54,8 +54,8 @@ def test_it_is_the_pragmatic_listener_of_rational_speech_acts(alpha, depth):
     cost = np.array([0.3, 0.0, 1.2, 0.7, 2.0, 0.0])  # none for the utterance in question
     weight = np.exp(-alpha * cost[:-1])
     options = {"prior": prior, "alpha": alpha, "depth": depth, "reference_weight": weight}
-    found = alternating_normalization(rows[-1:], rows[:-1], **options)[0]
-    assert_allclose(found, listen(rows, prior, alpha, depth, cost)[-1], atol=1e-13)
+    adjusted = alternating_normalization(rows[-1:], rows[:-1], **options)[0]
+    assert_allclose(adjusted, listen(rows, prior, alpha, depth, cost)[-1], atol=1e-13)
 
 
 # Much smoothing.
@@ -65,8 +65,8 @@ def test_much_smoothing_leaves_a_power_of_the_row():
     rows, prior = draw(9, 20, 4)
     options = {"prior": prior, "smoothing": HEAVY}
     for alpha, depth in ((1.0, 3), (1.7, 2), (0.5, 4)):
-        found = alternating_normalization(rows, rows[:6], alpha=alpha, depth=depth, **options)
-        assert_allclose(found, divide(rows ** (alpha**depth)), atol=10 * EXACT)
+        adjusted = alternating_normalization(rows, rows[:6], alpha=alpha, depth=depth, **options)
+        assert_allclose(adjusted, divide(rows ** (alpha**depth)), atol=10 * EXACT)
 
 
 # Depth 1 and alpha 1: a bias without labels.
@@ -87,10 +87,10 @@ def test_a_sure_reference_multiplies_calibrated_rows_by_how_hard_a_class_is(seed
     weight, p, prior = world(seed)
     sure = p.max(axis=1) > 0.6
     sure_of_class = (weight * sure) @ p / prior
-    found = alternating_normalization(
+    adjusted = alternating_normalization(
         p[~sure], p[sure], prior=prior, reference_weight=HEAVY * weight[sure]
     )
-    assert_allclose(found, divide(p[~sure] / sure_of_class), rtol=0, atol=10 * EXACT)
+    assert_allclose(adjusted, divide(p[~sure] / sure_of_class), rtol=0, atol=10 * EXACT)
     everything = alternating_normalization(p, p, prior=prior, reference_weight=HEAVY * weight)
     assert_allclose(everything, p, rtol=0, atol=EXACT)
 
@@ -117,10 +117,10 @@ def test_em_under_label_shift_solves_the_same_equation_for_the_other_unknown():
         new = divide(p * new / old).mean(axis=0)
     by_em = divide(p * new / old)
     assert_allclose(by_em.mean(axis=0), new, atol=LIMIT)
-    found = alternating_normalization(
+    adjusted = alternating_normalization(
         p, p, prior=new, depth=200, reference_weight=np.full(400, HEAVY)
     )
-    assert_allclose(found, by_em, rtol=0, atol=1e-4)
+    assert_allclose(adjusted, by_em, rtol=0, atol=1e-4)
 
 
 def test_the_limit_is_the_bias_that_labels_of_these_frequencies_would_give():
@@ -167,16 +167,16 @@ def test_a_large_exponent_asks_who_is_largest_beside_the_references_largest():
     reference[-5:] /= reference[-5:].sum(axis=1, keepdims=True)
     b, top = rows[20:], reference.max(axis=0)
     for q in (prior, prior[::-1]):
-        found = alternating_normalization(b, reference, prior=q, alpha=3000.0)
+        adjusted = alternating_normalization(b, reference, prior=q, alpha=3000.0)
         below = (b < top).all(axis=1)
         assert below.sum() > 150
         winner = (b / top).argmax(axis=1)
-        assert_allclose(found[below], np.eye(5)[winner[below]], atol=0.01)
+        assert_allclose(adjusted[below], np.eye(5)[winner[below]], atol=0.01)
     # A class beside which the reference has nothing as large keeps its share of the prior.
     above = np.array([[0.5, 0.3, 0.2]])
     low = np.array([[0.1, 0.1, 0.8]])
-    found = alternating_normalization(above, low, prior=[0.2, 0.6, 0.2], alpha=500.0)
-    assert_allclose(found, [[0.25, 0.75, 0.0]], atol=1e-9)
+    adjusted = alternating_normalization(above, low, prior=[0.2, 0.6, 0.2], alpha=500.0)
+    assert_allclose(adjusted, [[0.25, 0.75, 0.0]], atol=1e-9)
 
 
 @pytest.mark.parametrize(("alpha", "least", "most"), [(1, 0.1, 1), (35, 0, 0.02), (1000, 0, 0)])
@@ -185,8 +185,8 @@ def test_with_a_sure_row_of_every_class_a_large_exponent_changes_no_decision(
     alpha, least, most, depth
 ):
     rows, prior = draw(2, 300, 6)
-    found = alternating_normalization(rows, np.eye(6), prior=prior, alpha=alpha, depth=depth)
-    assert least <= np.mean(found.argmax(axis=1) != rows.argmax(axis=1)) <= most
+    adjusted = alternating_normalization(rows, np.eye(6), prior=prior, alpha=alpha, depth=depth)
+    assert least <= np.mean(adjusted.argmax(axis=1) != rows.argmax(axis=1)) <= most
 
 
 def test_an_exponent_below_1_leads_to_the_prior_on_the_rows_own_classes():
@@ -233,8 +233,8 @@ def test_differences_of_logits_grow_by_alpha_in_each_iteration():
 @pytest.mark.parametrize("alpha", [1.2, 1.5, 4.0])
 def test_above_1_two_rows_end_in_a_corner(alpha, p_a):
     corner = [[1, 0]] if p_a < 0.5 else [[0, 1]]
-    found = alternating_normalization([[0.5, 0.5]], [[p_a, 1 - p_a]], alpha=alpha, depth=40)
-    assert_allclose(found, corner, atol=1e-9)
+    adjusted = alternating_normalization([[0.5, 0.5]], [[p_a, 1 - p_a]], alpha=alpha, depth=40)
+    assert_allclose(adjusted, corner, atol=1e-9)
 
 
 def test_above_1_an_uneven_prior_may_leave_a_row_split():
@@ -328,8 +328,8 @@ def test_the_iteration_of_the_scaling_form_as_it_is_written(alpha, depth, smooth
         log_b -= logsumexp(log_b, axis=1, keepdims=True)
         C = np.log(q) - np.log(P + np.exp(u))
         A = divide(A**alpha * q / S)
-        found = alternating_normalization(b, rows[:12], depth=k, **options)
-        assert_allclose(np.exp(log_b), found, atol=1e-12)
+        adjusted = alternating_normalization(b, rows[:12], depth=k, **options)
+        assert_allclose(np.exp(log_b), adjusted, atol=1e-12)
 
 
 # Several labels as pairs.
