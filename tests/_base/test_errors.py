@@ -8,7 +8,6 @@ import pytest
 
 import altnorm
 from altnorm._base.errors import InputTypeError, Place
-from altnorm.cli._run import one_sentence
 
 WHOLE = altnorm.InputError(
     "Each row must sum to 1",
@@ -44,11 +43,6 @@ def test_pickling_keeps_class_sentence_and_fields(kind):
     assert str(back) == str(error)
     assert [getattr(back, name) for name in FIELDS] == [getattr(error, name) for name in FIELDS]
     assert isinstance(back, ValueError)
-
-
-def test_the_command_line_gives_its_own_remedy():
-    assert "(sum 1.3). If these are logits, pass --logits" in one_sentence(WHOLE)
-    assert one_sentence(WHOLE.replace(code="other")) == SENTENCE
 
 
 def test_warnings_point_at_the_caller():

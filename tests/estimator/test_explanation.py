@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
+from altnorm import AlternatingNormalizer, ambiguity
 from altnorm.estimator.explanation import Explanation
 from tests.problems import planted
 from tests.report_pages import NAMES, adjusted, labelled, rare
@@ -86,7 +86,3 @@ def test_nothing_changed():
     explanation = AlternatingNormalizer(2.0, threshold=0.5).fit(proba, y).explain(np.eye(4))
     assert len(explanation) == 0
     assert str(explanation) == ""
-    y = np.random.default_rng(0).permutation(np.arange(200) % 4)
-    tuned = AlternatingNormalizerCV((1.0,), (1,), significance=1e-6).fit(proba, y)
-    assert not tuned.verdict_.adopted
-    assert len(tuned.explain(proba)) == 0

@@ -92,12 +92,6 @@ def test_classes_name_the_columns_where_one_has_no_labels(estimator):
         clone(estimator).fit(proba[kept], NAMES[y[kept]])
 
 
-@pytest.mark.parametrize("estimator", MULTI, ids=name_of)
-def test_classes_name_labels(estimator):
-    proba, y = planted_labels(120, 4)
-    assert clone(estimator).fit(proba, y, classes=NAMES).classes_.tolist() == NAMES.tolist()
-
-
 def test_classes_need_not_be_sorted_and_find_the_columns_of_a_frame():
     proba, y = planted(200)
     order = [2, 0, 3, 1]
