@@ -80,24 +80,20 @@ class Explanation:
         """Compare before and after: probabilities (n, m), and columns (n,) or 0/1 matrices."""
         # Old and new decision of each row, (n, 2), or of each label of each row, (n, m, 2).
         codes = np.stack(decided, axis=-1).astype(int)
-        names = np.array([*classes.tolist(), None], dtype=object)
-        if codes.max(initial=0) < classes.size:
+        changed = np.nonzero(codes[..., 0] != codes[..., 1])
+        codes, label = codes[changed], None
+        before, after = (p[changed] for p in proba)
+        if len(changed) == 2:  # labels of rows, each yes or no
+            label, names = classes[changed[1]], np.array([0, 1])
+            before, after = (np.stack([1 - p, p], axis=1) for p in (before, after))
+        elif codes.max(initial=0) < classes.size:
             names = classes
-        if codes.ndim == 2:
-            row = np.flatnonzero(codes[:, 0] != codes[:, 1])
-            codes, doubt, label = codes[row], ambiguity[row], None
-            before, after = (p[row] for p in proba)
         else:
-            row, column = np.nonzero(codes[:, :, 0] != codes[:, :, 1])
-            codes, doubt, label = codes[row, column], ambiguity[row, column], classes[column]
-            names = np.array([0, 1])
-            yes = (p[row, column] for p in proba)
-            before, after = (np.stack([1 - p, p], axis=1) for p in yes)
+            names = np.array([*classes.tolist(), None], dtype=object)
         # A class at zero stays there; 1 says that nothing was done to it.
         factors = np.divide(after, before, out=np.ones_like(after), where=before > 0)
-        return cls(
-            row, doubt, names[codes[:, 0]], names[codes[:, 1]], before, after, factors, codes, label
-        )
+        old, new = names[codes.T]
+        return cls(changed[0], ambiguity[changed], old, new, before, after, factors, codes, label)
 
     def __len__(self) -> int:
         return int(self.row.size)
