@@ -40,19 +40,14 @@ class AlternatingRows(NamedTuple):
         return scaling.step_once(p, self.sums, alpha=self.problem.alpha)
 
     def unrolled(self) -> UnrolledRows | AlternatingOdds:
-        """Follow the reference on its own; without any row a single iteration says it all."""
+        """Follow the reference on its own, which may have no row left."""
         with quiet(np):
             problem, _ = functional.reduce_problem(self.problem)
             if _is_odds(problem):
                 return _both_classes(self.doubt, problem)
             n, log_q = problem.reference.shape[0], np.log(problem.q)
-            if n:
-                steps = islice(scaling.reference_steps(problem.logs()), problem.depth)
-                anchors = [step.anchor for step in steps]
-            else:
-                zero, empty = np.zeros_like(log_q), np.zeros((0, log_q.size))
-                anchor = scaling.Anchor(empty, zero, zero[:0], None, zero - np.inf)
-                anchors = [anchor] * problem.depth
+            steps = islice(scaling.reference_steps(problem.logs()), problem.depth)
+            anchors = [step.anchor for step in steps]
             return UnrolledRows(
                 self.doubt,
                 scaling.LogReference(None, None, log_q, float(problem.alpha), problem.log_mass),
