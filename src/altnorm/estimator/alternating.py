@@ -177,8 +177,7 @@ def alternating_rows(doubt: Doubt, problem: Problem) -> AlternatingRows | Altern
         reduced, _ = functional.reduce_problem(problem)
         if _is_odds(reduced) and _is_worth_a_table(reduced, reduced.reference.size):
             return _both_classes(doubt, reduced)
-    followed = functional.follow_reference(problem)
-    return AlternatingRows(doubt, problem if followed is None else followed, None)
+    return AlternatingRows(doubt, functional.follow_reference(problem), None)
 
 
 def alternating_labels(

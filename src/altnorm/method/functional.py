@@ -215,16 +215,16 @@ def reduce_problem(problem: Problem) -> tuple[Problem, Array | None]:
     return problem._replace(p=xp.where(alive, p, xp.ones_like(p))), alive
 
 
-def follow_reference(problem: Problem) -> Problem | None:
+def follow_reference(problem: Problem) -> Problem:
     """Return the problem with all that does not depend on its rows, for `solve` with others.
 
-    None where it would be large, another kernel is used, or some class has prior zero.
+    As it is where that would be large, another kernel is used, or some class has prior zero.
     """
     reduced, alive = reduce_problem(problem._replace(p=problem.p[:0, :]))
     n, m = reduced.reference.shape
     too_large = not arrays.may_keep(3 * problem.depth * n * m)
     if alive is not None or n == 0 or m == 2 or _is_stacked(reduced) or too_large:
-        return None
+        return problem
     with quiet(array_namespace(problem.p)):
         steps = scaling.reference_steps(reduced.logs())
         return reduced._replace(steps=scaling.keep_steps(steps, problem.depth))
