@@ -60,7 +60,7 @@ def storable(cls: Class) -> Class:
 
 
 class Saved:
-    """What an estimator needs to be saved: checks of what it remembers, and `save`."""
+    """Base of the estimators that a model file may hold."""
 
     def save(
         self,
@@ -92,17 +92,6 @@ class Saved:
         check_model(self, _fitted_state(self).keys())
         with replacing(path, force=force) as temporary:
             write_content(temporary, content, tensors)
-
-    def _check_params(self) -> None:
-        """Raise on bad settings, before any data are read."""
-
-    def _check_fitted(self, fields: Fields) -> None:
-        """Raise unless settings and fitted attributes are such as `fit` leaves them."""
-        try:
-            self._check_params()
-        except InputError as error:
-            rule = f"{fields.name}: {error.rule}"
-            raise error.replace(rule=rule, code="model_file") from error
 
 
 def read_model(path: str | os.PathLike[str]) -> Any:

@@ -201,7 +201,12 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         kind_of(self)
 
     def _check_fitted(self, fields: Fields) -> None:
-        super()._check_fitted(fields)
+        """Raise unless settings and fitted attributes are such as `fit` leaves them."""
+        try:
+            self._check_params()
+        except InputError as error:
+            rule = f"{fields.name}: {error.rule}"
+            raise error.replace(rule=rule, code="model_file") from error
         classes = fields.get("classes_")
         names = classes.tolist() if is_array(classes) and classes.ndim == 1 else [None]
         holds = all(isinstance(name, (str, int, float)) for name in names)
