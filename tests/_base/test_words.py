@@ -169,11 +169,6 @@ def test_what_became_of_a_family_in_words():
     assert family_words(skipped) == "not tried: too many classes"
 
 
-def test_insisting_is_said():
-    text = str(replace(DECISION, adopted=False, reason="not_significant", insisted=True))
-    assert text.endswith("too weak; applied all the same, because of insist=True.")
-
-
 def test_notebooks_show_the_same_words():
     gates = Gates([Gate("rise", True, 0.012, 0.0), Gate("score", False, 1e-9, 0.01, "score")])
     verdict = replace(DECISION, gates=gates, cautions=(Caution("code", "Mind the <gap>.", 1.0),))
