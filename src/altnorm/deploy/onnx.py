@@ -19,6 +19,7 @@ from altnorm._base.errors import InputError, needing_extra
 with needing_extra("onnx"):
     import onnx
     from onnx import TensorProto, helper
+    from onnx.compose import add_prefix_graph
 
 from altnorm._base.files import check_input, replacing
 from altnorm._base.validation import check_choice, check_integer
@@ -141,7 +142,7 @@ def _empty_model(adjuster: FittedModel, dtype: str, opset: int) -> Any:
 def _extend(model: Any, correction: Correction, classes: Any, given: Any, names: list[str]) -> None:
     """Add a correction to a graph, after its value `given`; our outputs come first."""
     opset = next(s.version for s in model.opset_import if s.domain in ("", "ai.onnx"))
-    g = Graph(opset, _free_prefix(model))
+    g = Graph(opset)
     given_type = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
     before = Value(g, given.name, given_type)
     values = [*adjusted(before, correction)]
@@ -190,21 +191,32 @@ def _plain(value: Any) -> Any:
 
 
 def _prepare_classifier(source: Any, taken: list[str]) -> Any:
-    """Return a copy whose labels are renamed, if its operator set is new enough.
+    """Return a copy that uses none of our names, if its operator set is new enough.
 
     Labels that a classifier decides say nothing of the adjustment, so "label" becomes
-    "label_before"; so does an output with one of the names that are `taken`.
+    "label_before"; so does an output with one of the names that are `taken`. What is neither input
+    nor output, perhaps of a model that was appended before, goes below "classifier/".
     """
     model = _load(source)
     remedy = "Convert the classifier with a later target opset."
     _check_opset(_read_opset(model), "The classifier's operator set", remedy)
-    for output in list(model.graph.output):
-        tensor = output.type.tensor_type
-        is_label = tensor.elem_type in _LABELS and len(tensor.shape.dim) <= 1
-        is_label &= not output.name.endswith("_before")
-        if is_label or output.name in taken:
-            _rename(model.graph, output.name, f"{output.name}_before")
-    used = sorted(_names(model.graph).intersection(taken))
+    graph, prefix = model.graph, "classifier/"
+    # Here rather than by `rename_initializers`, which forgets those that subgraphs use.
+    names = {tensor.name: prefix + tensor.name for tensor in graph.initializer}
+    for output in graph.output:
+        if output.name in taken or _is_label(output):
+            names[output.name] = f"{output.name}_before"
+    add_prefix_graph(
+        graph,
+        prefix,
+        rename_inputs=False,
+        rename_outputs=False,
+        rename_initializers=False,
+        rename_value_infos=False,
+        inplace=True,
+        name_map=names,
+    )
+    used = sorted({value.name for value in (*graph.input, *graph.output)}.intersection(taken))
     if used:
         rule = "Outputs must have names that the classifier does not use"
         remedy = "Pass another `label_output`, or rename what the classifier uses."
@@ -212,13 +224,10 @@ def _prepare_classifier(source: Any, taken: list[str]) -> Any:
     return model
 
 
-def _free_prefix(model: Any) -> str:
-    """A prefix of names that the model does not use; it may have been appended to before."""
-    used, prefix, number = _names(model.graph), "altnorm/", 1
-    while any(name.startswith(prefix) for name in used):
-        number += 1
-        prefix = f"altnorm{number}/"
-    return prefix
+def _is_label(output: Any) -> bool:
+    tensor = output.type.tensor_type
+    has_label = tensor.elem_type in _LABELS and len(tensor.shape.dim) <= 1
+    return has_label and not output.name.endswith("_before")
 
 
 def _find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
@@ -277,29 +286,6 @@ def _check_opset(opset: int, what: str, remedy: str) -> None:
     if opset < _OLDEST_OPSET:
         rule, offender = f"{what} must be {_OLDEST_OPSET} or later", f"it is {opset}"
         raise InputError(rule, offender, remedy, value=opset, code="onnx_opset")
-
-
-def _names(graph: Any) -> set[str]:
-    """Names of all values in a graph and in its subgraphs."""
-    names = {value.name for value in (*graph.input, *graph.initializer)}
-    for node in graph.node:
-        names.update(node.input, node.output)
-        for attribute in node.attribute:
-            names |= _names(attribute.g).union(*(_names(inner) for inner in attribute.graphs))
-    return names
-
-
-def _rename(graph: Any, old: str, new: str) -> None:
-    """Rename a value wherever it is used."""
-    for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
-        if value.name == old:
-            value.name = new
-    for node in graph.node:
-        for names in (node.input, node.output):
-            names[:] = [new if name == old else name for name in names]
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                _rename(inner, old, new)
 
 
 # How skl2onnx converts a classifier that adjusts its own predictions.
