@@ -20,7 +20,7 @@ from altnorm._base.words import plural
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.io.labels import names_of
+from altnorm.io.labels import column_error, names_of
 from altnorm.io.predictions import check_adjusted
 
 with needing_extra("arrow"):
@@ -177,11 +177,13 @@ def _class_values(model: FittedModel) -> pa.Array:
 def _check_new(added: list[pa.Field], names: list[str]) -> None:
     for field in added:
         if names.count(field.name) > 1:
-            rule = "An appended column must have a new name"
-            offender = f"there is a column {field.name!r} already"
-            remedy = "Pass another `output` or `prediction`."
-            more = {"value": field.name, "code": "columns", "parameter": "prediction"}
-            raise InputError(rule, offender, remedy, **more)
+            raise column_error(
+                "An appended column must have a new name",
+                f"there is a column {field.name!r} already",
+                "Pass another `output` or `prediction`.",
+                value=field.name,
+                parameter="prediction",
+            )
 
 
 def _in_order(
@@ -205,9 +207,11 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Adjust one batch, whose first row is row `start` of the stream."""
     if not batch.schema.equals(plan.schema):
         difference = _difference(batch.schema, plan.schema)
-        offender = f"the one that starts at row {start} has another than the first: {difference}"
-        rule, remedy = "All batches must have one schema", "Cast the batches to one schema."
-        raise InputError(rule, offender, remedy, code="columns")
+        raise column_error(
+            "All batches must have one schema",
+            f"the one that starts at row {start} has another than the first: {difference}",
+            "Cast the batches to one schema.",
+        )
     stored = _read_matrix(plan, batch, start)
     values = _widen(plan.model, stored)
     adjusted = _transform(plan.model, values, start) if batch.num_rows else values
@@ -310,14 +314,7 @@ def _write_matrix(plan: _Plan, values: np.ndarray) -> list[pa.Array]:
         return [_entries(values[:, j], field.type) for j, field in enumerate(plan.fields)]
     type_ = plan.fields[0].type
     entries = _entries(values.reshape(-1), plan.lists.value_type)
-    if pa.types.is_fixed_size_list(plan.lists):
-        array = pa.FixedSizeListArray.from_arrays(entries, type=plan.lists)
-    else:
-        # Large lists count in 64 bits: more than 2**31 entries fit into one array.
-        large = pa.types.is_large_list(plan.lists)
-        dtype, kind = (np.int64, pa.LargeListArray) if large else (np.int32, pa.ListArray)
-        offsets = np.arange(0, values.size + 1, values.shape[1], dtype=dtype)
-        array = kind.from_arrays(offsets, entries, plan.lists)
+    array = pa.FixedSizeListArray.from_arrays(entries, values.shape[1]).cast(plan.lists)
     return [array if plan.lists is type_ else pa.ExtensionArray.from_storage(type_, array)]
 
 
@@ -349,15 +346,16 @@ def _type_error(field: pa.Field, content: str, remedy: str) -> InputTypeError:
     return InputTypeError(rule, offender, remedy, value=field.type, code="columns")
 
 
-def _check_nulls(array: pa.Array, entries_a_row: int, name: str, start: int) -> None:
+def _check_nulls(array: pa.Array, entries_per_row: int, name: str, start: int) -> None:
     if array.null_count:
+        nulls = plural(array.null_count, "null")
         first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-        offender = (
-            f"column {name!r} has {plural(array.null_count, 'null')} in this batch, the first"
+        row = start + first // entries_per_row
+        raise column_error(
+            "Probabilities must not be null",
+            f"column {name!r} has {nulls} in this batch, the first in row {row}",
+            "Drop or fill those rows.",
         )
-        offender += f" in row {start + first // entries_a_row}"
-        rule, remedy = "Probabilities must not be null", "Drop or fill those rows."
-        raise InputError(rule, offender, remedy, code="columns")
 
 
 def _check_lengths(lengths: np.ndarray, n_classes: int, name: str, start: int) -> None:
@@ -370,4 +368,4 @@ def _check_lengths(lengths: np.ndarray, n_classes: int, name: str, start: int) -
 def _length_error(name: str, n_classes: int, offender: str) -> InputError:
     rule = f"Lists in column {name!r} must have one entry per class, {n_classes}"
     remedy = "Pass probabilities of all classes, in the order of `classes_`."
-    return InputError(rule, offender, remedy, code="columns")
+    return column_error(rule, offender, remedy)

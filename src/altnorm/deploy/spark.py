@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from altnorm._base.errors import InputError, needing_extra
@@ -68,12 +69,12 @@ def transform(
     if isinstance(columns, str) and isinstance(df.schema[columns].dataType, VectorUDT):
         return _transform_vectors(df, adjuster, columns, output or columns, prediction)
     context = getattr(df.sparkSession, "sparkContext", None)  # not under Spark Connect
-    shared = None if context is None else context.broadcast(adjuster)
-    fitted: Any = adjuster if shared is None else None
+    # Without one the model travels with the function.
+    shared: Any = context.broadcast(adjuster) if context else SimpleNamespace(value=adjuster)
 
     def adjust(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from apply_batches(fitted if shared is None else shared.value, batches, **options)
+            yield from apply_batches(shared.value, batches, **options)
         except InputError as error:
             task = TaskContext.get()
             where = "" if task is None else f"In partition {task.partitionId()}: "
