@@ -8,7 +8,6 @@ pytest.importorskip("matplotlib")
 
 import altnorm
 from experiments.asking import __main__ as asking, study
-from experiments.asking.tables import make_tables
 from experiments.suite.files import Classifier
 from tests.pages import check_page, draw_logits, draw_tags, read_page, write_classifier
 
@@ -54,20 +53,3 @@ def test_the_page_says_what_was_measured(tmp_path):
     page = read_page(output)
     wrong = np.mean([float(row["wrong"]) for row in rows])
     assert f"| wrong answer at the stop | at most 5 % | {wrong:.1f} % |" in page
-
-
-def test_the_tables_follow_from_the_numbers():
-    line = study.Summary(
-        *("one", "single-label", "BCTS", 1000, 100, 60, 20, 4.0),
-        *(20.0, 50.0, 200.0, 600.0, 75.0, 2.0, 98.0, 500),
-    )
-    close = line._replace(classifier="two", broken=50, median=90.0, wrong=4.0, covered=96.0)
-    tables = make_tables([line, close])
-    errors, labels = (tables[name].splitlines()[2:] for name in ("errors", "labels"))
-    assert errors[0].endswith("| at most 5 % | 3.0 % | 4.0 % (two, BCTS) |")
-    assert errors[1].endswith("| at least 95 % | 97.0 % | 96.0 % (two, BCTS) |")
-    assert labels == [
-        "| all | 2 | 55 | 50 | 200 | 6.1 (2.2 to 10) | 75 % |",
-        "| clear | 1 | 20 | 50 | 200 | 10.0 (10.0 to 10) | 75 % |",
-        "| close to a draw | 1 | 90 | 50 | 200 | 2.2 (2.2 to 2) | 75 % |",
-    ]

@@ -15,7 +15,6 @@ from experiments.benchmark import (
     forms,
     measure as measuring,
     sources,
-    summary,
     tables,
 )
 from experiments.benchmark.classifiers import KINDS, Classifier, train
@@ -189,66 +188,6 @@ def test_scores_agree_with_a_loop(classifier):
     assert rows.min() >= FLOOR / (1 + 2 * FLOOR)
     constant = np.tile([0.8, 0.2], (300, 1))  # as far from its accuracy as it says
     assert top_label_error(constant, np.arange(300) % 2) == pytest.approx(0.3, abs=1e-2)
-
-
-def records_of(gains: dict[str, list[float]]) -> list[dict]:
-    scores = {"log_loss": 1.0, "log_loss_se": 0.1, "brier": 0.5, "calibration_error": 1.0}
-    scores |= {"balanced_accuracy": 50.0, "seconds": 1.0, "failure": "", "classes": 2}
-    scores |= {"decided": 40.0, "decided_wrong": 5.0, "test_rows": 500}
-    return [
-        {
-            **{"source": source, "kind": kind, "labels": size, "method": method, "split": "time"},
-            **{"half": "open" if source == "s" else "held back"},
-            **scores,
-            **{"accuracy": 50 + (method != UNTOUCHED) * gain, "accuracy_se": 0.5},
-        }
-        for source, values in gains.items()
-        for kind, gain in zip(KINDS, values, strict=False)
-        for size in (100, 300, ALL)
-        for method in (UNTOUCHED, "p: m")
-    ]
-
-
-def deferred_of(records: list[dict]) -> list[dict]:
-    """A method that decides a fifth of the rows, half of them wrong."""
-    return [
-        record | {"method": "q: defers", "decided": 20.0, "decided_wrong": 50.0}
-        for record in records
-        if record["method"] != UNTOUCHED
-    ]
-
-
-def test_summary_counts_sources_and_not_classifiers():
-    records = [r for r in records_of({"s": [2, 2], "t": [-1, 1], "u": [-2, -1]}) if not r["labels"]]
-    gains = summary.gains_of(records, "p: m")
-    assert summary.clear_sources(gains.accuracy, gains.accuracy_se, gains.sources) == (1, 1)
-    mean, low, high = summary.accuracy_interval(gains)
-    assert mean == pytest.approx(1 / 6)
-    assert (low, high) == (-1.5, 2)
-    assert summary.loss_interval(gains) == (0, 0, 0)
-
-
-def test_tables_have_a_line_for_each_method_and_compare_ours_on_the_same_classifiers():
-    records = records_of({"s": [2, 2], "t": [-1, 1]})
-    made = tables.make_tables(records, deferred_of(records))
-    assert "| p: m | 4 | +1.00 [+0.00, +2.00] | +1.50 | -1.00 | 1 / 0 |" in made["methods"]
-    assert "| p: m | +2.00 [+2.00, +2.00] | +0.00 [+0.00, +0.00] |" in made["halves"]
-    assert "| p: m | 40 [40, 40] | 5.0% | 0 of 4 |" in made["decided"]
-    assert "| q: defers | 20 [20, 20] | 50.0% | 4 of 4 |" in made["decided"]
-    assert made["failures"].count("\n") == 1
-    ours = [r | {"method": tables.ADJUSTER} for r in records if r["method"] != UNTOUCHED]
-    ours = [r | {"accuracy": r["accuracy"] + 3 * (r["source"] == "t")} for r in ours]
-    made = tables.make_tables([*records, *ours], deferred_of(records))["against"]
-    all_and_held_back = "+1.50 [+0.00, +3.00] | +0.0 [+0.0, +0.0] | +3.00 [+3.00, +3.00]"
-    assert f"| p: m | {all_and_held_back} |" in made
-    assert made.count("\n") == 2
-    only_open = [r for r in [*records, *ours] if r["half"] == "open"]
-    made = tables.make_tables(only_open, deferred_of(records))["against"]
-    assert "| p: m | +0.00 [+0.00, +0.00] | +0.0 [+0.0, +0.0] |  |  |" in made
-    target = [r | {"method": tables.WITH_TARGET} for r in deferred_of(records)]
-    made = tables.make_tables(records, target)["decided"]
-    assert "| p: m | 40 [40, 40] | 5.0% | 0 of 4 | -20 [-20, -20] |" in made
-    assert made.endswith("| 4 of 4 |  |")
 
 
 # The words of the page, from its numbers, by another way than the tables.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logit, softmax
-from scipy.stats import binom, binomtest
+from scipy.stats import binom
 from sklearn.metrics import balanced_accuracy_score, f1_score, fbeta_score
 
 pytest.importorskip("matplotlib")
@@ -175,37 +175,14 @@ def test_f_scores_are_those_of_drawn_labels_and_no_threshold_beats_the_best(beta
     assert truth.label_log_loss(p, q) == pytest.approx(truth.log_loss(*pairs))
 
 
-# Numbers and tables.
-
-
-def test_intervals_are_clopper_and_pearson_and_bounds_one_sided():
-    for n in (0, 3):
-        share, exact = summary.count([True] * n + [False] * (60 - n)), binomtest(n, 60)
-        ends = exact.proportion_ci(method="exact")
-        assert (share.n, share.of, share.low, share.high) == (n, 60, ends.low, ends.high)
-        bound = summary.upper_bound(share)
-        assert binomtest(n, 60, bound, alternative="less").pvalue == pytest.approx(0.05)
-
-
-def record(world="bias 1", **values):
-    known = {"world": world, "n_rows": 1000, "purpose": "accuracy", "cautions": "none"}
-    return known | {"adopted": False, "true": 0.0, "room": 0.0} | values
-
-
-def test_a_change_for_nothing_counts_unless_it_is_told():
-    fading = record(adopted=True, true=-1.0, cautions="too_few_rows fading")
-    assert summary.fools(fading)
-    assert not summary.fools(fading, ("fading",))
-    assert summary.fools(record(adopted=True))
-    assert not summary.fools(record(true=-1.0))
-    assert not summary.fools(record(adopted=True, true=0.5))
-
-
 def test_share_gained_is_a_ratio_of_means_and_worlds_count_alike():
-    group = [record(adopted=True, true=6, room=8), record(true=5, room=2)]
-    assert summary.share_gained(group) == pytest.approx(0.6)
-    small = record("bias 0.5", room=1)
-    assert summary.share_gained([*group, small, small]) == pytest.approx(3 / 6)
+    def record(world, **values):
+        return {"world": world, "n_rows": 1000, "purpose": "accuracy", "adopted": True} | values
+
+    large = [record("bias 1", true=6, room=8), record("bias 1", true=0, room=2)]
+    small = [record("bias 0.5", true=0, room=1)]
+    assert summary.share_gained(large) == pytest.approx(0.6)
+    assert summary.share_gained([*large, *small, *small]) == pytest.approx(3 / 6)
 
 
 # The runs.

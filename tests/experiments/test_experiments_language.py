@@ -8,7 +8,6 @@ pytest.importorskip("matplotlib")
 
 from experiments.language import __main__ as language, study
 from experiments.language.methods import DIVIDED, LearntBatchCalibration, fit_method
-from experiments.language.tables import duels_table
 from tests.pages import check_page, draw_logits, read_page, write_classifier
 
 N_CLASSES = 3
@@ -50,16 +49,6 @@ def test_labels_that_are_not_drawn_are_not_used(name):
     other = np.where(known, y, (y + 1) % N_CLASSES)
     first, second = (fit_method(name, proba, labels, known) for labels in (y, other))
     np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
-
-
-def test_only_clear_wins_and_losses_count():
-    known = {"method": "Adjuster", "against": "BCTS", "labels": 50, "all_labels": False}
-    names = "ci_low", "ci_high", "change_low", "change_high"
-    ends = [(0.1, 2.0), (-1.0, 1.0), (-3.0, -0.5), (0.2, 0.9)]
-    lines = [known | dict(zip(names, 2 * pair, strict=True)) for pair in ends]
-    assert "| BCTS | 2/1/1 |" in duels_table(lines, "ci_low", "ci_high", sign=1)
-    loss = duels_table(lines, "change_low", "change_high", sign=-1)
-    assert "| BCTS | 1/1/2 |" in loss  # lower is better
 
 
 def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):

@@ -8,8 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from docs import study_numbers
-from experiments._output import read_records, write_records
+from experiments._output import read_records
 from experiments.benchmark.scikit_learn.__main__ import CLASSIFIERS, TOOLS, main, measure
 
 
@@ -37,33 +36,3 @@ def test_the_command_writes_a_table(tmp_path, monkeypatch):
     main(["--quick", "--jobs", "1", "--output", str(tmp_path)])
     lines = read_records(tmp_path / "scikit_learn.csv")
     assert {line["data"] for line in lines} == {"iris", "breast cancer"}
-
-
-def records(**losses):
-    """Three splits of one classifier, with log losses that rise by split."""
-    known = {"data": "d", "classifier": "c", "accuracy": 0.5, "balanced_accuracy": 0.6}
-    return [
-        known
-        | {
-            "tool": tool,
-            "refused": tool == "altnorm" and split == 0,
-            "log_loss": loss + split / 100,
-        }
-        for tool, loss in losses.items()
-        for split in range(3)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("loss", "told"), [(0.5, "clearly higher for c on d (+0.400) than before"), (0.1, "")]
-)
-def test_the_page_tells_what_became_worse(tmp_path, monkeypatch, loss, told):
-    folder = tmp_path / "benchmark" / "results"
-    folder.mkdir(parents=True)
-    tools = {"as it came": 0.1, "altnorm": loss, "sigmoid": 0.2, "isotonic": 0.3}
-    write_records(folder / "scikit_learn.csv", records(**tools, temperature=0.4))
-    monkeypatch.setattr(study_numbers, "EXPERIMENTS", tmp_path)
-    claim = study_numbers.scikit_learn_claim()
-    assert (told or "clearly higher for none than before") in claim
-    assert "taken for wrong in 1 of the fits" in claim
-    assert study_numbers.scikit_learn().splitlines()[2].endswith("| 50.0 % | 50.0 % |")

@@ -3,17 +3,14 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import spearmanr
 
 pytest.importorskip("matplotlib")
 
-from experiments.suite import __main__ as suite, trends
-from experiments.suite.ablation import orders_table
+from experiments.suite import __main__ as suite
 from experiments.suite.files import read_classifier
 from experiments.suite.gains import p_value, passes_holm, source_interval
 from experiments.suite.measure import DIVIDED, Task, measure, top_label_error
 from experiments.suite.names import source_of
-from experiments.suite.trends import Point
 from tests.pages import check_page, draw_logits, draw_tags, read_page, write_classifier
 
 BIAS = np.linspace(-1.5, 1.5, 4)
@@ -109,49 +106,3 @@ def test_another_order_has_the_same_rows(folder):
     np.testing.assert_array_equal(data.val_proba[first], other.val_proba[second])
     np.testing.assert_array_equal(data.val_y[first], other.val_y[second])
     np.testing.assert_array_equal(data.test_proba, other.test_proba)
-
-
-def test_a_verdict_that_depends_on_the_order_is_named():
-    def row(name, order, family, gain):
-        adopted = family != "none"
-        said = {"adopted": adopted, "family": family, "promised": gain, "gain": gain}
-        return {"classifier": name, "method": "Adjuster", "order": order} | said
-
-    orders = [row("letter26_gnb", k, "matrix", 3.0 + k) for k in range(3)]
-    orders += [row("spambase2_gnb", k, "bias", 1 + k / 2) for k in range(2)]
-    text = orders_table([*orders, row("spambase2_gnb", 2, "none", 0.0)])
-    assert "in all orders on 1 of 2 classifiers, and the family, too, on 1." in text
-    assert "letters" not in text
-    line = next(line for line in text.splitlines() if "spam" in line)
-    assert line.endswith("| bias | +1.00, +1.00 | 1 of 2 | bias | +0.00 to +1.50, +0.00 to +1.50 |")
-
-
-# What holds across classifiers.
-
-
-def points(gains):
-    return [
-        Point(f"source{i}_net", 10 * (i + 1), 50.0, "any", gain, gain - 1, gain + 1)
-        for i, gain in enumerate(gains)
-    ]
-
-
-def test_a_trend_is_a_rank_correlation_with_an_interval():
-    rising = trends.trend(points([0.0, 0.1, 3.0, 3.5, 20.0]), lambda p: p.classes)
-    assert (rising.rho, rising.low, rising.high) == pytest.approx((1, 1, 1))
-    assert rising.n == 5
-    x, y = range(6), [1.0, -1.0, 2.0, 0.5, -2.0, 1.5]
-    mixed = trends.trend(points(y), lambda p: p.classes)
-    assert mixed.rho == pytest.approx(spearmanr(x, y).statistic)
-    assert mixed.low < 0 < mixed.high
-
-
-def test_a_trend_within_one_source_has_no_interval():
-    # One source alone has nothing to be drawn anew: the interval is a point.
-    alone = [p._replace(classifier=f"one_{i}") for i, p in enumerate(points([1.0, 5.0, 2.0, 3.0]))]
-    found = trends.trend(alone, lambda p: p.classes)
-    assert found.low == pytest.approx(found.rho) == found.high
-
-
-def test_the_papers_own_tables_have_13_of_18_small_depths():
-    assert "13 of 18 (72%)" in trends.depths_table([{"method": "CAN as published", "depth": 1}])
