@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from altnorm import load_demo
-from docs import outputs, suite_numbers
+from docs import outputs
 from experiments._output import read_records
 
 ROOT = Path(__file__).parents[2]
@@ -180,60 +180,3 @@ def test_readme_shows_numbers_of_the_studies():
     text = PAGES[0].read_text(encoding="utf-8")
     assert {name for _, name, _ in outputs.FILLED.findall(text)} <= set(outputs.NUMBERS)
     assert "<!-- numbers benchmark -->" in text
-
-
-def found(gain, *, adopted=True, log_loss=2.0, gap=5.0):
-    """What a method came to where the untouched predictions are right in half of the rows."""
-    accuracy = 50 + gain
-    return suite_numbers.Found(adopted, accuracy, accuracy, gain, gain - 1, gain + 1, log_loss, gap)
-
-
-@pytest.fixture
-def suite(monkeypatch):
-    """Two classifiers of the short table: the first gains more, the other has no matrix."""
-    first, second = suite_numbers.SHOWN[:2]
-    rows = {
-        (first, "Adjuster"): found(6, log_loss=1),
-        (second, "Adjuster"): found(0, adopted=False, log_loss=2.1, gap=8),
-        (first, "matrix, always"): found(8),
-    }
-    gains = {"untouched": 0, "temperature": 0, "CAN as published": -1, "BCTS, always": 2}
-    for method, gain in {**gains, "AlternatingNormalizerCV": 3}.items():
-        rows |= {(name, method): found(gain) for name in (first, second)}
-    monkeypatch.setattr(suite_numbers, "read_suite", lambda: rows)
-    monkeypatch.setattr(suite_numbers, "SHOWN", (first, second))
-
-
-@pytest.mark.usefixtures("suite")
-def test_the_short_table_marks_the_best_and_what_was_not_tried():
-    _, _, first, second = suite_numbers.short_table().splitlines()
-    assert first.endswith("| 50.0 % | -1.0 | +2.0 | **+8.0** | +6.0 | 2.00 → 1.00 |")
-    assert second.endswith("| 50.0 % | -1.0 | **+2.0** | not tried | 0 | 2.00 → 2.10 |")
-
-
-@pytest.mark.usefixtures("suite")
-def test_the_summary_tells_of_what_is_bad_too():
-    _, _, ours, tested, published, *_, matrix, _, note = suite_numbers.summary().splitlines()
-    assert ours.endswith("| +3.0 (0 to +6.0) | +3.0 | 0 | 1 / 0 | 1 | 1 |")
-    assert tested.endswith("| +3.0 (+3.0 to +3.0) | +3.0 | +3.0 | 2 / 0 | 0 | 0 |")
-    assert published.endswith("| -1.0 (-1.0 to -1.0) | -1.0 | -1.0 | 0 / 0 | 0 | 0 |")
-    assert matrix.startswith(r"| matrix, untested \* |")
-    assert note.startswith(r"\* On the 1 of 2 classifiers")
-
-
-@pytest.mark.usefixtures("suite")
-def test_the_claim_counts_what_is_clear():
-    assert suite_numbers.claim() == (
-        "On 2 real classifiers it raised test accuracy by 3.0 points on average, 3.0 in the median "
-        "and 6.0 at most. It changed no decision on 1, was clearly better on 1 and clearly worse "
-        "on none."
-    )
-
-
-@pytest.mark.usefixtures("suite")
-def test_probabilities_that_became_worse_are_named():
-    text = suite_numbers.probabilities()
-    assert "mean log loss falls from 2.00 to 1.55" in text
-    assert "probabilities per row are known) accounts for 111 % of the fall" in text
-    assert "Log loss rises on 1 of them; the gap widens on 1" in text
-    assert text.endswith("""answer letter": 5.0 to 8.0 points.""")
