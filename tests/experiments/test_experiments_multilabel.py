@@ -5,13 +5,11 @@ import json
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.special import expit, logit
 from sklearn.metrics import f1_score
 
 pytest.importorskip("matplotlib")
 
 from experiments import dialogre, ufet
-from experiments._methods import GlobalThreshold
 from experiments._multilabel import authors, grid
 from experiments._multilabel.files import join_seeds, read_seed, seed_names, write_arrays
 from experiments._multilabel.methods import METHODS
@@ -82,23 +80,6 @@ def test_second_threshold_is_the_best_of_all(seed, dtype, ties, scale):
     assert 0 <= found <= 0.5
 
 
-# A method that only studies need.
-
-
-def test_one_threshold_is_the_best_there_is():
-    rng = np.random.default_rng(0)
-    z = rng.normal(-1.5, 1.5, (60, 5))
-    proba, y = expit(z - 1).round(2), (rng.random(z.shape) < expit(z)).astype(int)
-    fitted = GlobalThreshold().fit(proba, y)
-    adjusted = fitted.transform(proba)
-    np.testing.assert_array_equal(adjusted > 0.5, proba > fitted.threshold_)
-    best = max(f1_score(y, proba > t, average="micro") for t in np.unique(proba)[:-1])
-    assert f1_score(y, adjusted > 0.5, average="micro") == pytest.approx(best, **TIGHT)
-    inside = (proba > 0) & (proba < 1)
-    shift = logit(proba[inside]) - logit(adjusted[inside])
-    np.testing.assert_allclose(shift, logit(fitted.threshold_), atol=1e-9)
-
-
 # The predictions of several seeds in one file.
 
 
@@ -164,13 +145,6 @@ def test_pairs_and_labels(tmp_path):
     pairs = dialogre.data.read_split(tmp_path, "dev")
     assert [pair.relations for pair in pairs] == [(15, 29), (17,), (), (17,)]
     assert dialogre.data.label_matrix(pairs).sum(axis=1).tolist() == [2, 1, 0, 1]
-
-
-def test_macro_f1_counts_relations_that_never_occur():
-    labels = np.zeros((4, 36), np.int8)
-    labels[:, 0] = 1
-    micro, macro = dialogre.evaluation.relation_f1(labels, 0.9 * labels, 0.5)
-    assert (micro, macro) == (1, pytest.approx(1 / 36))
 
 
 def test_a_sampled_reference_of_all_sure_pairs_is_the_whole_one(monkeypatch):
