@@ -195,7 +195,6 @@ namespace = _Namespace(
     argmax=lambda x, *, axis, keepdims=False: x.graph(
         "ArgMax", x, axis=axis, keepdims=int(keepdims), dtype=np.int64
     ),
-    take=lambda x, indices, *, axis: x.graph("Gather", x, indices, axis=axis),
     concat=lambda values, *, axis: values[0].graph("Concat", *values, axis=axis),
     astype=_astype,
     topk=lambda x, k, *, dim: SimpleNamespace(  # as PyTorch's: the standard has none
