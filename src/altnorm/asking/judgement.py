@@ -296,9 +296,9 @@ def _find_positions(changed: np.ndarray, asked: Any) -> np.ndarray:
     return np.searchsorted(changed, rows).astype(int)
 
 
-def _asked_error(what: str, offender: str, value: int | None = None) -> InputError:
+def _asked_error(rows: str, offender: str, value: int | None = None) -> InputError:
     remedy = "Pass what `ask` returned for these models and this pool."
-    return InputError(f"`asked` must hold {what}", offender, remedy, value=value, code="asked_rows")
+    return InputError(f"`asked` must hold {rows}", offender, remedy, value=value, code="asked_rows")
 
 
 def _class_truth(y: Any, changed: np.ndarray, classes: np.ndarray) -> np.ndarray:

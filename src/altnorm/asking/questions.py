@@ -117,8 +117,8 @@ class Questions:
                 "Name another file, or replace this one with --force.",
             )
         # The order is the seed's, so the same number is the same row in both.
-        asked = {line[NUMBER] for line in self.lines}
-        more = [line for line in longer.lines if line[NUMBER] not in asked]
+        numbers = {line[NUMBER] for line in self.lines}
+        more = [line for line in longer.lines if line[NUMBER] not in numbers]
         return replace(self, lines=[*self.lines, *more])
 
     def check_model(self, digest: str) -> None:
@@ -196,9 +196,10 @@ def make_questions(
         pairs = _pairs(changes, position, names)
         for about, pair in pairs.items():
             # Who answers must not see which candidate is the adjusted one.
-            new = place_of_new(source.seed, row, about)
-            asked = {ABOUT: about} | dict(zip(CANDIDATES, pair if new else pair[::-1], strict=True))
-            lines.append(start | asked | {LABEL: "", POOL: f"{source} lines={len(pairs)}"})
+            in_order = pair if place_of_new(source.seed, row, about) else pair[::-1]
+            candidates = dict(zip(CANDIDATES, in_order, strict=True))
+            pool = f"{source} lines={len(pairs)}"
+            lines.append(start | {ABOUT: about, **candidates, LABEL: "", POOL: pool})
     about_columns = [ABOUT] if changes.multilabel else []
     columns = [NUMBER, ROW, *visible, *about_columns, *CANDIDATES, LABEL, POOL]
     return Questions(source, columns, lines)
@@ -336,7 +337,7 @@ def _old_and_new(line: Mapping[str, str], codes: Mapping[str, int], seed: int) -
 
 
 def _read_label(
-    line: Mapping[str, str], names: list[str], others: Sequence[str] = ()
+    line: Mapping[str, str], names: list[str], no_class: Sequence[str] = ()
 ) -> str | None:
     """The class that a person, or a program that takes whole numbers for others, wrote."""
     text = line[LABEL]
@@ -348,11 +349,11 @@ def _read_label(
     copied = {neutralise_formula(name): name for name in names}.get(label, label)
     yes_or_no = _YES_NO.get(integer.lower(), label) if names == ["yes", "no"] else label
     for spelling in (text, label, integer, copied, yes_or_no):
-        if spelling in names or spelling in others:
+        if spelling in names or spelling in no_class:
             return spelling
     near = [f"Did you mean '{name}'?" for name in get_close_matches(label, names, 1)]
     raise InputError(
-        f"A label must be one of {listed(names)}" + "".join(f", or '{o}'" for o in others),
+        f"A label must be one of {listed(names)}" + "".join(f", or '{o}'" for o in no_class),
         f"question {line[NUMBER]} has '{label[:80]}'",
         " ".join([*near, "Correct it, or leave it empty."]),
         value=label,

@@ -119,12 +119,12 @@ def _check_outcomes(before: np.ndarray, after: np.ndarray, n_outcomes: int) -> N
 def _other_decisions(against: FittedModel, adjuster: FittedModel, proba: Any) -> np.ndarray:
     """Decisions of another model, coded as those of the first, for which `proba` is made."""
     _check_comparable(adjuster, against)
-    classes, others = (list(model.classes_) for model in (adjuster, against))
-    if classes == others:
+    classes, new_order = (list(model.classes_) for model in (adjuster, against))
+    if classes == new_order:
         return class_decisions(against, proba)
-    reordered = read_on_host(adjuster, proba).values[:, [classes.index(name) for name in others]]
+    reordered = read_on_host(adjuster, proba).values[:, [classes.index(name) for name in new_order]]
     codes = class_decisions(against, reordered, adjuster.classes_)
-    return codes if codes.ndim == 1 else codes[:, [others.index(name) for name in classes]]
+    return codes if codes.ndim == 1 else codes[:, [new_order.index(name) for name in classes]]
 
 
 def _check_comparable(adjuster: FittedModel, against: FittedModel) -> None:
@@ -135,10 +135,10 @@ def _check_comparable(adjuster: FittedModel, against: FittedModel) -> None:
         "kind of input": [takes, getattr(against, "input", takes)],
         "kind of labels": [kind_of(model).words.problem for model in (adjuster, against)],
     }
-    for what, (first, second) in pairs.items():
+    for aspect, (first, second) in pairs.items():
         if first != second:
             raise InputError(
-                f"Both models must have the same {what}",
+                f"Both models must have the same {aspect}",
                 f"they have {str(first)[:80]} and {str(second)[:80]}",
                 "Compare models of one classifier.",
                 value=second,

@@ -107,11 +107,11 @@ def export(
     _check_names(names, adjuster.input)
     if append_to is None:
         model = _empty_model(adjuster, dtype, opset)
-        given = model.graph.input[0]
+        proba = model.graph.input[0]
     else:
         model = _prepare_classifier(append_to, names)
-        given = _find_output(model, len(adjuster.classes_), append_output)
-    _extend(model, correction, adjuster.classes_, given, names)
+        proba = _find_output(model, len(adjuster.classes_), append_output)
+    _extend(model, correction, adjuster.classes_, proba, names)
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     helper.set_model_props(model, {**metadata, **_metadata(adjuster)})
     _check_size(model)
@@ -133,18 +133,18 @@ def _empty_model(adjuster: FittedModel, dtype: str, opset: int) -> Any:
     """A graph with the model's input and nothing else."""
     tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shape = ["N", len(adjuster.classes_)]
-    given = helper.make_tensor_value_info(adjuster.input, tensor_type, shape)
+    proba = helper.make_tensor_value_info(adjuster.input, tensor_type, shape)
     opsets = [helper.make_opsetid("", opset)]
-    graph = helper.make_graph([], "altnorm", [given], [])
+    graph = helper.make_graph([], "altnorm", [proba], [])
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def _extend(model: Any, correction: Correction, classes: Any, given: Any, names: list[str]) -> None:
-    """Add a correction to a graph, after its value `given`; our outputs come first."""
+def _extend(model: Any, correction: Correction, classes: Any, proba: Any, names: list[str]) -> None:
+    """Add a correction to a graph, after its value `proba`; our outputs come first."""
     opset = next(s.version for s in model.opset_import if s.domain in ("", "ai.onnx"))
     g = Graph(opset)
-    given_type = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
-    before = Value(g, given.name, given_type)
+    input_dtype = helper.tensor_dtype_to_np_dtype(proba.type.tensor_type.elem_type)
+    before = Value(g, proba.name, input_dtype)
     values = [*adjusted(before, correction)]
     if len(names) > 2:
         values.append(labelled(values[1], classes, correction))
@@ -274,17 +274,17 @@ def _load(source: Any) -> Any:
 def _read_opset(model: Any) -> int:
     """Version of the standard operators, which skl2onnx names twice; now they are named once."""
     standard = [s.version for s in model.opset_import if s.domain in ("", "ai.onnx")]
-    others = [s for s in model.opset_import if s.domain not in ("", "ai.onnx")]
+    other_domains = [s for s in model.opset_import if s.domain not in ("", "ai.onnx")]
     opset = max(standard, default=_OLDEST_OPSET)
     del model.opset_import[:]
-    model.opset_import.extend([helper.make_opsetid("", opset), *others])
+    model.opset_import.extend([helper.make_opsetid("", opset), *other_domains])
     return opset
 
 
-def _check_opset(opset: int, what: str, remedy: str) -> None:
+def _check_opset(opset: int, name: str, remedy: str) -> None:
     """Raise unless a set of standard operators is new enough."""
     if opset < _OLDEST_OPSET:
-        rule, offender = f"{what} must be {_OLDEST_OPSET} or later", f"it is {opset}"
+        rule, offender = f"{name} must be {_OLDEST_OPSET} or later", f"it is {opset}"
         raise InputError(rule, offender, remedy, value=opset, code="onnx_opset")
 
 

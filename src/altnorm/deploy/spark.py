@@ -99,8 +99,8 @@ def _transform_vectors(
 
 def _result_type(schema: Any, adjuster: FittedModel, options: dict[str, Any]) -> Any:
     """Spark type of the result; fields that stay are kept as they are."""
-    given = pa.schema([(field.name, _to_arrow(field.dataType)) for field in schema.fields])
-    result = output_schema(adjuster, given, **options)
+    arrow_schema = pa.schema([(field.name, _to_arrow(field.dataType)) for field in schema.fields])
+    result = output_schema(adjuster, arrow_schema, **options)
     added = [
         sql.StructField(field.name, _to_spark(field.type))
         for field in list(result)[len(schema.fields) :]
