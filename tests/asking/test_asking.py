@@ -20,6 +20,8 @@ from tests.problems import planted, planted_labels, values_of
 
 POOL, LABELS = planted(600, seed=1)
 MULTI_POOL, MULTI_LABELS = planted_labels(300, seed=1)
+CLASSES = np.array(["ant", "bee", "cow", "dog"])
+ACCURACY = Decision("weights", np.ones(4))
 
 
 @pytest.fixture(scope="module")
@@ -60,23 +62,23 @@ def test_a_row_with_more_changed_labels_comes_sooner(tagger):
 
 def test_after_the_decision_its_place_stays(normalizer):
     rows = ask(normalizer, POOL)
-    whole = judge(normalizer, POOL, rows, LABELS[rows])
-    n = whole.n_decided
+    of_all = judge(normalizer, POOL, rows, LABELS[rows])
+    n = of_all.n_decided
     assert n < 40
     assert judge(normalizer, POOL, rows, LABELS[rows[: n - 1]]).decision == "go on"
     for more in (n, n + 1, n + 20):
-        found = judge(normalizer, POOL, rows, LABELS[rows[:more]])
-        assert (found.decision, found.n_decided, found.n_expected) == ("adopt", n, 0)
+        answer = judge(normalizer, POOL, rows, LABELS[rows[:more]])
+        assert (answer.decision, answer.n_decided, answer.n_expected) == ("adopt", n, 0)
 
 
 def test_labels_after_a_gap_wait(normalizer):
     rows = ask(normalizer, POOL, n=10)
     y = LABELS[rows].astype(object)
     y[4] = None
-    found = judge(normalizer, POOL, rows, y)
+    answer = judge(normalizer, POOL, rows, y)
     until = judge(normalizer, POOL, rows, LABELS[rows[:4]])
-    assert found == replace(until, n_waiting=5)
-    assert "5 labels do not count until all rows before them have one" in str(found)
+    assert answer == replace(until, n_waiting=5)
+    assert "5 labels do not count until all rows before them have one" in str(answer)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, "", pd.NA])
@@ -86,8 +88,8 @@ def test_ways_to_leave_a_label_out(missing):
     rows = ask(normalizer, POOL, n=4)
     for n in (3, 0):
         labels = [*CLASSES[LABELS[rows[:n]]], *[missing] * (4 - n)]
-        found = judge(normalizer, POOL, rows, labels)
-        assert (found.n_labelled, found.n_waiting) == (n, 0)
+        answer = judge(normalizer, POOL, rows, labels)
+        assert (answer.n_labelled, answer.n_waiting) == (n, 0)
 
 
 def test_label_decisions_are_counted_in_multilabel_problems(tagger):
@@ -95,19 +97,19 @@ def test_label_decisions_are_counted_in_multilabel_problems(tagger):
     before, after = MULTI_POOL > 0.5, tagger.predict(MULTI_POOL) > 0
     assert sorted(rows) == np.flatnonzero((before != after).any(axis=1)).tolist()
     wrong = [(decided != MULTI_LABELS).mean() for decided in (before, after)]
-    whole = judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
-    assert whole.gain == pytest.approx(wrong[0] - wrong[1], abs=1e-15)
-    assert whole.n_fixed + whole.n_broken == (before != after).sum()
-    assert "decisions fixed" in str(whole)
+    of_all = judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
+    assert of_all.gain == pytest.approx(wrong[0] - wrong[1], abs=1e-15)
+    assert of_all.n_fixed + of_all.n_broken == (before != after).sum()
+    assert "decisions fixed" in str(of_all)
 
 
 def test_only_changed_labels_are_looked_at(tagger):
     rows = ask(tagger, MULTI_POOL, n=12)
     changed = (MULTI_POOL > 0.5) != (tagger.predict(MULTI_POOL) > 0)
     y = np.where(changed[rows], MULTI_LABELS[rows], np.nan)
-    found = judge(tagger, MULTI_POOL, rows, y)
-    assert found == judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
-    assert found == judge(tagger, MULTI_POOL, rows, csr_array(MULTI_LABELS[rows]))
+    answer = judge(tagger, MULTI_POOL, rows, y)
+    assert answer == judge(tagger, MULTI_POOL, rows, MULTI_LABELS[rows])
+    assert answer == judge(tagger, MULTI_POOL, rows, csr_array(MULTI_LABELS[rows]))
     row = int(np.flatnonzero(changed[rows].sum(axis=1) > 1)[0])
     y[row, np.flatnonzero(changed[rows[row]])[0]] = np.nan  # half a row is no row
     assert judge(tagger, MULTI_POOL, rows, y).n_labelled == row
@@ -118,11 +120,11 @@ def test_logits_and_other_transformers(normalizer):
     same = AlternatingNormalizer(input="logits").fit(np.log(proba), y)
     rows = ask(same, np.log(POOL))
     assert sorted(rows) == sorted(ask(normalizer, POOL))
-    known, labels = planted_labels(seed=0)
-    thresholds = LabelThresholds(input="logits").fit(logit(known), labels)
-    asked = ask(thresholds, logit(MULTI_POOL))
+    proba, labels = planted_labels(seed=0)
+    thresholds = LabelThresholds(input="logits").fit(logit(proba), labels)
+    rows = ask(thresholds, logit(MULTI_POOL))
     changed = thresholds.predict(logit(MULTI_POOL)) != (MULTI_POOL > 0.5)
-    assert sorted(asked) == np.flatnonzero(changed.any(axis=1)).tolist()
+    assert sorted(rows) == np.flatnonzero(changed.any(axis=1)).tolist()
 
 
 def test_the_order_of_the_classes_does_not_matter(normalizer):
@@ -130,55 +132,55 @@ def test_the_order_of_the_classes_does_not_matter(normalizer):
     turned = AlternatingNormalizer().fit(proba[:, ::-1], 3 - y)
     rows = ask(normalizer, POOL, n=30)
     np.testing.assert_array_equal(ask(turned, POOL[:, ::-1], n=30), rows)
-    found = judge(turned, POOL[:, ::-1], rows, 3 - LABELS[rows])
-    assert found == judge(normalizer, POOL, rows, LABELS[rows])
+    answer = judge(turned, POOL[:, ::-1], rows, 3 - LABELS[rows])
+    assert answer == judge(normalizer, POOL, rows, LABELS[rows])
 
 
 def test_where_nothing_changes_there_is_nothing_to_ask():
     identity = Identity().fit(*planted(seed=0))
     rows = ask(identity, POOL)
-    found = judge(identity, POOL, rows, [])
+    answer = judge(identity, POOL, rows, [])
     assert rows.shape == (0,)
-    assert str(found) == "Do not adopt: no decision changes in 600 rows."
-    assert str([found.gain, found.ci_low, found.ci_high]) == "[0.0, 0.0, 0.0]"  # and not -0.0
+    assert str(answer) == "Do not adopt: no decision changes in 600 rows."
+    assert str([answer.gain, answer.ci_low, answer.ci_high]) == "[0.0, 0.0, 0.0]"  # and not -0.0
 
 
 def test_without_labels_there_is_no_answer_yet(normalizer):
     rows = ask(normalizer, POOL, n=10)
-    found = judge(normalizer, POOL, rows, [])
-    assert found.decision == "go on"
-    assert np.isnan(found.gain)
-    assert found.p_value == 1
-    assert json.loads(json.dumps(found.to_dict()))["gain"] is None
-    n_changed = found.n_changed
-    assert (found.ci_low, found.ci_high) == (-n_changed / 600, n_changed / 600)
-    assert str(found).startswith(f"Go on: no labels yet, {n_changed} of 600 rows change; about")
+    answer = judge(normalizer, POOL, rows, [])
+    assert answer.decision == "go on"
+    assert np.isnan(answer.gain)
+    assert answer.p_value == 1
+    assert json.loads(json.dumps(answer.to_dict()))["gain"] is None
+    n_changed = answer.n_changed
+    assert (answer.ci_low, answer.ci_high) == (-n_changed / 600, n_changed / 600)
+    assert str(answer).startswith(f"Go on: no labels yet, {n_changed} of 600 rows change; about")
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_decision_that_falls_before_the_interval_says_so(sign):
-    said = "; the sign is settled, the two-sided interval still holds 0."
-    seen = set()
+    settled = "; the sign is settled, the two-sided interval still holds 0."
+    pool = Pool(900, 300, 300.0, ACCURACY)
+    outcomes = set()
     for n in range(1, 16):  # every label speaks for the same side
-        pool = Pool(900, 300, 300.0, Decision("weights", np.ones(4)))
-        found = weigh_labels(pool, counted(np.full(n, sign)))
-        is_settled = found.ci_low > 0 if sign > 0 else found.ci_high <= 0
-        assert str(found).endswith(said) == (found.decision != "go on" and not is_settled)
-        seen.add((found.decision, is_settled))
-    assert {decision for decision, _ in seen} == {"go on", "adopt" if sign > 0 else "do not adopt"}
-    assert len(seen) == 3  # go on; the decision alone; both
+        answer = weigh_labels(pool, counted(np.full(n, sign)))
+        is_settled = answer.ci_low > 0 if sign > 0 else answer.ci_high <= 0
+        assert str(answer).endswith(settled) == (answer.decision != "go on" and not is_settled)
+        outcomes.add((answer.decision, is_settled))
+    assert {decision for decision, _ in outcomes} == {
+        "go on",
+        "adopt" if sign > 0 else "do not adopt",
+    }
+    assert len(outcomes) == 3  # go on; the decision alone; both
 
 
 def test_no_gain_is_a_total_below_the_smallest_gain():
     """Of whole rows that is 1, so that a total of 0 need not be ruled out first."""
-    pool = Pool(90, 20, 20.0, Decision("weights", np.ones(4)))
-    found = weigh_labels(pool, counted(np.full(9, -1)))
+    pool = Pool(90, 20, 20.0, ACCURACY)
+    answer = weigh_labels(pool, counted(np.full(9, -1)))
     losses = DrawnUnits(np.ones(9), np.ones(9), 20.0, 20)
     by_step, by_zero = (first_crossing(losses, total, 0.05) for total in (-1.0, 0.0))
-    assert found.n_decided == by_step < by_zero
-
-
-CLASSES = np.array(["ant", "bee", "cow", "dog"])
+    assert answer.n_decided == by_step < by_zero
 
 
 class Fixed:
@@ -199,7 +201,7 @@ COSTS = np.array([[0, 1, 4, 9, 2], [1, 0, 1, 1, 0.5], [2, 2, 0, 2, 0.5], [20, 1,
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
 BY_HIT, BY_PREDICTED = np.array([0.9, 0.5, 0.4, 0.3]), np.array([-0.4, -0.2, -0.1, -0.1])
 DECISIONS = {
-    "accuracy": Decision("weights", np.ones(4)),
+    "accuracy": ACCURACY,
     "balanced accuracy": Decision(
         "weights", 1 / SHARES, np.stack([1 / (4 * SHARES), 0 * SHARES], axis=1)
     ),
@@ -228,18 +230,18 @@ def test_a_changed_row_counts_what_it_is_worth(name):
     pool = np.empty((300, 4))
     rows = ask(new, pool, against=old)
     assert sorted(rows) == np.flatnonzero(codes[0] != codes[1]).tolist()
-    found = judge(new, pool, rows, CLASSES[truth[rows]], against=old)
+    answer = judge(new, pool, rows, CLASSES[truth[rows]], against=old)
     after, before = (values_of(decision, truth, decided) for decided in codes)
-    assert found.gain == pytest.approx((after - before).mean(), abs=1e-12)
-    assert found.ci_low == found.ci_high == found.gain
-    assert (found.n_fixed, found.n_broken) == ((after > before).sum(), (after < before).sum())
-    assert found.decision == ("adopt" if found.gain > 0 else "do not adopt")
-    assert ("cost saved per row +" in str(found)) == (name == "costs")
+    assert answer.gain == pytest.approx((after - before).mean(), abs=1e-12)
+    assert answer.ci_low == answer.ci_high == answer.gain
+    assert (answer.n_fixed, answer.n_broken) == ((after > before).sum(), (after < before).sum())
+    assert answer.decision == ("adopt" if answer.gain > 0 else "do not adopt")
+    assert ("cost saved per row +" in str(answer)) == (name == "costs")
     back = judge(old, pool, rows, CLASSES[truth[rows]], against=new)
-    assert back.gain == pytest.approx(-found.gain, abs=1e-12)
+    assert back.gain == pytest.approx(-answer.gain, abs=1e-12)
     for n in (0, 7, 40):
         early = judge(new, pool, rows, CLASSES[truth[rows[:n]]], against=old)
-        assert early.ci_low <= found.gain <= early.ci_high
+        assert early.ci_low <= answer.gain <= early.ci_high
         gain = (after - before)[rows[:n]]
         assert (early.n_fixed, early.n_broken) == ((gain > 0).sum(), (gain < 0).sum())
         assert (early.n_rows, early.n_changed, early.n_labelled) == (300, len(rows), n)
@@ -252,24 +254,24 @@ def test_any_fitted_estimator_that_decides():
     rows = ask(models[0], POOL, against=models[1])
     decided = [model.predict(POOL) for model in models]
     assert sorted(rows) == np.flatnonzero(decided[0] != decided[1]).tolist()
-    found = judge(models[0], POOL, rows, LABELS[rows], against=models[1])
-    assert found.gain == pytest.approx(np.subtract(*(np.mean(d == LABELS) for d in decided)))
+    answer = judge(models[0], POOL, rows, LABELS[rows], against=models[1])
+    assert answer.gain == pytest.approx(np.subtract(*(np.mean(d == LABELS) for d in decided)))
     rows = ask(models[1], POOL)  # against the predictions as they came
     assert sorted(rows) == np.flatnonzero(decided[1] != POOL.argmax(axis=1)).tolist()
 
 
 def test_classes_in_another_order(normalizer, tagger):
     for model, pool in ((normalizer, POOL), (tagger, MULTI_POOL)):
-        other, same = (Identity(multilabel=model.multilabel).fit(pool) for _ in range(2))
-        same.classes_ = model.classes_[::-1]
-        rows = ask(model, pool, against=same)
+        identity, turned = (Identity(multilabel=model.multilabel).fit(pool) for _ in range(2))
+        turned.classes_ = model.classes_[::-1]
+        rows = ask(model, pool, against=turned)
         np.testing.assert_array_equal(rows, ask(model, pool))
-        assert ask(other, pool, against=same).size == 0
+        assert ask(identity, pool, against=turned).size == 0
 
 
 def test_models_that_cannot_be_compared():
     left = Fixed(np.array([*LABELS[:-1], None], dtype=object), range(4))
-    plain = Fixed(LABELS, range(4), DECISIONS["accuracy"])
+    plain = Fixed(LABELS, range(4), ACCURACY)
     logits = Fixed(LABELS, range(4))
     logits.input = "logits"
     for against, message in (
