@@ -166,8 +166,8 @@ def test_the_decision_for_a_purpose(model, rule, dtype):
     fitted, values = single(model, rule, "proba", m=4, classes=CLASSES)
     rows = values[:100].astype(dtype)
     rows /= rows.sum(axis=1, keepdims=True)
-    batches = [class_batch(rows[:70]), class_batch(rows[70:70]), class_batch(rows[70:])]
-    out = pa.Table.from_batches(arrow.apply_batches(fitted, batches))
+    parts = [class_batch(part) for part in (rows[:70], rows[70:70], rows[70:])]
+    out = pa.Table.from_batches(arrow.apply_batches(fitted, parts))
     # Products of other shapes sum in another order.
     tolerance = 1e-12 if dtype == np.float64 else 1e-6
     np.testing.assert_allclose(matrix(out), fitted.transform(rows), atol=tolerance, rtol=0)

@@ -64,9 +64,9 @@ def test_everything_that_may_go_wrong(smoothing):
 
 
 @pytest.mark.parametrize(("model", "rule"), PROGRAMS)
-@pytest.mark.parametrize("given", ["proba", "logits"])
-def test_both_stages(model, rule, given):
-    fitted, values = make(model, rule, given)
+@pytest.mark.parametrize("input", ["proba", "logits"])
+def test_both_stages(model, rule, input):
+    fitted, values = make(model, rule, input)
     layer = from_normalizer(fitted)
     for dtype, tolerance in ((np.float64, TOLERANCE), (np.float32, 1e-7)):
         x = torch.tensor(values.astype(dtype))
@@ -117,10 +117,10 @@ def test_zero_probabilities_have_no_gradient():
     assert (rows.grad[0, 2:] == 0).all()
 
 
-@pytest.mark.parametrize("given", ["proba", "logits"])
+@pytest.mark.parametrize("input", ["proba", "logits"])
 @pytest.mark.parametrize("labels", [False, True])
-def test_sequences_with_a_mask(given, labels):
-    fitted, values = several("pairs", given) if labels else single("cooled", "person", given)
+def test_sequences_with_a_mask(input, labels):
+    fitted, values = several("pairs", input) if labels else single("cooled", "person", input)
     m = values.shape[1]
     values = values[:240]
     layer = from_normalizer(fitted)
@@ -146,17 +146,13 @@ def test_sequences_with_a_mask(given, labels):
 
 def test_state_dicts():
     layer, rows = layer_and_rows(5, 2.0, 2)
-    other = from_normalizer(
-        AlternatingNormalizer(0.5, 2, 0.4, reference="all", prior="uniform").fit(
-            draw(9, 30, 5, 3.0)
-        )
-    )
-    assert not torch.allclose(layer(rows), other(rows))
+    twin = layer_and_rows(5, 0.5, 2)[0]
+    assert not torch.allclose(layer(rows), twin(rows))
     file = io.BytesIO()
     torch.save(torch.nn.Sequential(layer).state_dict(), file)
     file.seek(0)
-    torch.nn.Sequential(other).load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(layer(rows), other(rows))
+    torch.nn.Sequential(twin).load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(layer(rows), twin(rows))
     assert torch.equal(copy.deepcopy(layer)(rows), layer(rows))
     for wrong in (layer_and_rows(5, 2.0, 3)[0], layer_and_rows(4, 2.0, 2)[0]):
         with pytest.raises(RuntimeError, match=r"Unexpected key|Missing key|size mismatch"):
@@ -173,21 +169,30 @@ def test_buffers_stay_double_and_output_follows_the_input():
     assert torch.equal(layer(rows), want)
 
 
+def one_graph(function):
+    torch._dynamo.reset()
+    return torch.compile(function, fullgraph=True, backend="aot_eager")
+
+
+def exported(layer, *arguments):
+    shapes = tuple({0: torch.export.Dim("batch")} for _ in arguments)
+    return torch.export.export(layer, arguments, dynamic_shapes=shapes)
+
+
 @pytest.mark.parametrize(("m", "alpha", "depth"), [(5, 2.0, 1), (5, 2.0, 2), (2, 1.5, 3)])
 def test_compile_and_export_in_one_graph(m, alpha, depth):
     layer, rows = layer_and_rows(m, alpha, depth)
-    torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    forward = one_graph(layer)
     x, y = rows.clone().requires_grad_(), rows.clone().requires_grad_()
-    compiled(x).square().sum().backward()
+    forward(x).square().sum().backward()
     layer(y).square().sum().backward()
-    torch.testing.assert_close(compiled(x), layer(y))
+    torch.testing.assert_close(forward(x), layer(y))
     torch.testing.assert_close(x.grad, y.grad)
-    program = torch.export.export(layer, (rows,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+    program = exported(layer, rows)
     more = torch.tensor(draw(10, 11, m, 0.5))
     torch.testing.assert_close(program.module()(more), layer(more))
-    own = {str(node.target) for node in program.graph.nodes if "altnorm" in str(node.target)}
-    assert own == ({"altnorm.log_product.default"} if (m, depth) == (5, 2) else set())
+    operators = {str(node.target) for node in program.graph.nodes if "altnorm" in str(node.target)}
+    assert operators == ({"altnorm.log_product.default"} if (m, depth) == (5, 2) else set())
 
 
 @pytest.mark.parametrize("model", ["matrix", "deep, cooled"])
@@ -196,14 +201,10 @@ def test_both_stages_in_one_graph(model):
     layer = from_normalizer(fitted)
     x = torch.tensor(values[:200].reshape(10, 20, 5))
     mask = torch.arange(200).reshape(10, 20) % 3 > 0
-    torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x, mask), layer(x, mask))
-    decide = torch.compile(layer.decide, fullgraph=True, backend="aot_eager")
-    assert torch.equal(decide(x, mask), layer.decide(x, mask))
-    shapes = ({0: torch.export.Dim("batch")}, {0: torch.export.Dim("batch")})
-    program = torch.export.export(layer, (x, mask), dynamic_shapes=shapes)
-    torch.testing.assert_close(program.module()(x[:3], mask[:3]), layer(x[:3], mask[:3]))
+    torch.testing.assert_close(one_graph(layer)(x, mask), layer(x, mask))
+    assert torch.equal(one_graph(layer.decide)(x, mask), layer.decide(x, mask))
+    module = exported(layer, x, mask).module()
+    torch.testing.assert_close(module(x[:3], mask[:3]), layer(x[:3], mask[:3]))
 
 
 @pytest.mark.parametrize("device", DEVICES)
