@@ -18,13 +18,11 @@ from experiments.benchmark import (
     tables,
 )
 from experiments.benchmark.classifiers import KINDS, Classifier, train
-from experiments.benchmark.measure import ALL, UNTOUCHED, measure, top_label_error
-from experiments.benchmark.methods import FLOOR, METHODS, Method, floored
+from experiments.benchmark.measure import ALL, UNTOUCHED, measure
+from experiments.benchmark.methods import METHODS, Method
 from experiments.benchmark.sources import SOURCES, Source, read_thirds
 from experiments.benchmark.wheels import read_table
 from tests.versions import present_versions
-
-EXACT = 1e-12
 
 
 def a_table(n: int = 900) -> pd.DataFrame:
@@ -169,25 +167,6 @@ def test_a_failure_is_counted_and_leaves_the_probabilities_alone(
     assert (record["accuracy"], record["accuracy_se"]) == (untouched["accuracy"], 0)
     (deferring, *_) = measure(classifier, Method("m", "altnorm", fit, defers=True))
     assert deferring["decided"] == 0
-
-
-def test_scores_agree_with_a_loop(classifier):
-    (record, *_) = measure(classifier, None)
-    losses, distances = [], []
-    for row, label in zip(floored(classifier.test_proba), classifier.test_labels, strict=True):
-        losses.append(-np.log(row[label]))
-        distances.append(sum((p - (j == label)) ** 2 for j, p in enumerate(row)))
-    assert record["log_loss"] == pytest.approx(np.mean(losses), rel=EXACT)
-    assert record["brier"] == pytest.approx(np.mean(distances), rel=EXACT)
-    proba = classifier.test_proba
-    right, sure = proba.argmax(axis=1) == classifier.test_labels, proba.max(axis=1) >= 0.95
-    assert record["decided"] == pytest.approx(100 * sure.mean())
-    assert record["decided_wrong"] == pytest.approx(100 * (1 - right[sure].mean()))
-    rows = floored(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]))
-    np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=EXACT)
-    assert rows.min() >= FLOOR / (1 + 2 * FLOOR)
-    constant = np.tile([0.8, 0.2], (300, 1))  # as far from its accuracy as it says
-    assert top_label_error(constant, np.arange(300) % 2) == pytest.approx(0.3, abs=1e-2)
 
 
 # The words of the page, from its numbers, by another way than the tables.
