@@ -113,25 +113,3 @@ def test_classes_and_functions_have_their_own_tables():
         listed = re.findall(r"^   ([\w.]+)$", table, re.MULTILINE)
         is_class = {name.split(".")[-1][0].isupper() for name in listed}
         assert is_class == {":template: class.rst" in table}
-
-
-# What is private stays where it is.
-
-SOURCES = sorted(Path(altnorm.__file__).parent.rglob("*.py"))
-NAMED_TUPLE = {"_replace", "_asdict", "_fields", "_make"}  # public, whatever their spelling
-
-
-def private_attributes(tree):
-    """Private attributes of anything but `self`, `cls` and `super()`."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Attribute) or node.attr in NAMED_TUPLE:
-            continue
-        if node.attr.startswith("_") and not node.attr.startswith("__"):
-            owner = ast.unparse(node.value)
-            if owner not in ("self", "cls", "super()"):
-                yield f"{owner}.{node.attr} in line {node.lineno}"
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_no_private_call_across_objects(path):
-    assert not list(private_attributes(ast.parse(path.read_text(encoding="utf-8"))))
