@@ -132,17 +132,6 @@ def test_links_between_files_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_every_page_is_on_the_site():
-    """A page that no table of contents lists cannot be found."""
-    listed = set()
-    for page in DOCS.glob("*.md"):
-        for tree in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
-            listed |= set(re.findall(r"^(?:.*<)?([\w/-]+)>?$", tree, re.MULTILINE))
-    pages = {path.stem for path in DOCS.glob("*.md")} | {"cli", "api", "gallery/index"}
-    assert pages - {"index"} <= listed
-    assert {f"studies/{path.stem}" for path in (DOCS / "studies").glob("*.md")} <= listed
-
-
 def test_the_article_cites_what_its_bibliography_lists():
     article, bibliography = (
         (ROOT / "paper" / name).read_text(encoding="utf-8") for name in ("paper.md", "paper.bib")
@@ -174,9 +163,3 @@ def test_every_example_has_a_place_in_the_gallery():
 def test_numbers_of_the_suite_are_those_of_its_results(page):
     text = page.read_text(encoding="utf-8")
     assert outputs.fill_numbers(text) == text, "python docs/outputs.py renews the page"
-
-
-def test_readme_shows_numbers_of_the_studies():
-    text = PAGES[0].read_text(encoding="utf-8")
-    assert {name for _, name, _ in outputs.FILLED.findall(text)} <= set(outputs.NUMBERS)
-    assert "<!-- numbers benchmark -->" in text
