@@ -84,8 +84,8 @@ def test_integer_classes_and_data_frames_are_matched_by_their_names():
     assert out["class"].type == pa.int64()
     assert out["class"].to_pylist() == numbered.predict(proba).tolist()
     named = AlternatingNormalizer(threshold=0.6).fit(pd.DataFrame(draw(60), columns=CLASSES))
-    found = matrix(apply_one(named, class_batch(proba)))
-    np.testing.assert_array_equal(found, named.transform(pd.DataFrame(proba, columns=CLASSES)))
+    adjusted = matrix(apply_one(named, class_batch(proba)))
+    np.testing.assert_array_equal(adjusted, named.transform(pd.DataFrame(proba, columns=CLASSES)))
 
 
 # Lists.
@@ -99,30 +99,30 @@ def test_lists_are_equal_to_transform(normalizer, kind, dtype):
     options = {"columns": "scores", "prediction": None}
     out = list(arrow.apply_batches(normalizer, [batch.slice(0, 7), batch.slice(7)], **options))
     assert all(part.schema.equals(batch.schema) for part in out)
-    found = np.concatenate([batches.list_matrix(part) for part in out])
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    adjusted = np.concatenate([batches.list_matrix(part) for part in out])
+    np.testing.assert_array_equal(adjusted, normalizer.transform(proba))
     added = apply_one(normalizer, batch, columns="scores", output="adjusted")
     np.testing.assert_array_equal(batches.list_matrix(added), proba)
     assert added.schema.field("adjusted").type == batch.schema.field("scores").type
-    np.testing.assert_array_equal(batches.list_matrix(added, "adjusted"), found)
+    np.testing.assert_array_equal(batches.list_matrix(added, "adjusted"), adjusted)
 
 
 @pytest.mark.parametrize("kind", ["fixed", "list"])
 def test_half_precision(normalizer, kind):
     proba = draw(200, seed=10, dtype=np.float16)
-    found = batches.list_matrix(apply_one(normalizer, list_batch(proba, kind), columns="scores"))
+    adjusted = batches.list_matrix(apply_one(normalizer, list_batch(proba, kind), columns="scores"))
     wide = proba.astype(np.float64)
     wide /= wide.sum(axis=1, keepdims=True)
-    assert found.dtype == np.float16
-    np.testing.assert_allclose(found, normalizer.transform(wide), atol=1e-3)
+    assert adjusted.dtype == np.float16
+    np.testing.assert_allclose(adjusted, normalizer.transform(wide), atol=1e-3)
     kept = ambiguity(wide) < normalizer.threshold - 1e-3
-    np.testing.assert_array_equal(found[kept], proba[kept])
+    np.testing.assert_array_equal(adjusted[kept], proba[kept])
     proba[7] = [0.5, 0.2, 0, 0]
     with pytest.raises(InputError, match=r"must sum to 1; 1 of 200 rows do not, .* row 7"):
         apply_one(normalizer, list_batch(proba, kind), columns="scores")
     labels = Identity(multilabel="pairs").fit(wide)  # have no sum to tell by
-    found = batches.list_matrix(apply_one(labels, list_batch(proba, kind), columns="scores"))
-    np.testing.assert_array_equal(found, proba)
+    adjusted = batches.list_matrix(apply_one(labels, list_batch(proba, kind), columns="scores"))
+    np.testing.assert_array_equal(adjusted, proba)
 
 
 def test_a_prediction_is_never_less_probable_than_another_class_as_written(normalizer):
@@ -150,11 +150,11 @@ def test_lists_are_neither_copied_in_nor_out(dtype, offset, kind):
     spy.log = []
     batch = list_batch(draw(50, dtype=dtype), kind).slice(offset)
     out = apply_one(spy, batch, columns="scores")
-    (given,) = spy.log
+    (start_of_input,) = spy.log
     for column in (batch["scores"], out["scores"]):
         array = (column.storage if kind == "tensor" else column).flatten()
         start = array.buffers()[1].address + array.offset * array.type.bit_width // 8
-        assert start == given
+        assert start == start_of_input
 
 
 # Models of every kind.
@@ -209,8 +209,8 @@ def test_logits():
     rng = np.random.default_rng(16)
     normalizer = AlternatingNormalizer(input="logits").fit(rng.normal(size=(80, 4)))
     logits = rng.normal(size=(20, 4)).astype(np.float16)
-    found = matrix(apply_one(normalizer, class_batch(logits, range(4))), range(4))
-    np.testing.assert_allclose(found, normalizer.transform(logits.astype(np.float32)), atol=1e-3)
+    adjusted = matrix(apply_one(normalizer, class_batch(logits, range(4))), range(4))
+    np.testing.assert_allclose(adjusted, normalizer.transform(logits.astype(np.float32)), atol=1e-3)
 
 
 # What is wrong is said, with the row's number in the stream.

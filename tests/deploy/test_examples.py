@@ -22,12 +22,12 @@ def test_duckdb():
     pytest.importorskip("duckdb")
     example = run("duckdb")
     normalizer, result = example["normalizer"], example["result"]
-    given = example["predictions"].take(np.arange(0, 10_000, 2))
-    proba = matrix(given, normalizer.classes_)
+    rows = example["predictions"].take(np.arange(0, 10_000, 2))
+    proba = matrix(rows, normalizer.classes_)
     assert result.column_names == ["id", "dog", "cat", "bird", "class"]
-    assert result["id"].to_pylist() == given["id"].to_pylist()
-    found = matrix(result, normalizer.classes_)
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    assert result["id"].to_pylist() == rows["id"].to_pylist()
+    adjusted = matrix(result, normalizer.classes_)
+    np.testing.assert_array_equal(adjusted, normalizer.transform(proba))
     assert result["class"].to_pylist() == normalizer.predict(proba).tolist()
 
 
@@ -51,13 +51,13 @@ def test_mlflow(tmp_path):
     mlflow = pytest.importorskip("mlflow")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     example = run("mlflow")
-    adjuster, rows, found = example["adjuster"], example["proba"][600:], example["adjusted"]
+    adjuster, rows, adjusted = example["adjuster"], example["proba"][600:], example["adjusted"]
     assert adjuster.verdict_.adopted
-    np.testing.assert_array_equal(found[example["CLASSES"]], adjuster.transform(rows))
-    assert found["class"].tolist() == adjuster.predict(rows).tolist()
-    assert found.index.tolist() == rows.index.tolist()
+    np.testing.assert_array_equal(adjusted[example["CLASSES"]], adjuster.transform(rows))
+    assert adjusted["class"].tolist() == adjuster.predict(rows).tolist()
+    assert adjusted.index.tolist() == rows.index.tolist()
     mixed = rows[["cow", "ant", "bee"]].assign(id=range(len(rows)))
-    np.testing.assert_array_equal(example["served"].predict(mixed), found)
+    np.testing.assert_array_equal(example["served"].predict(mixed), adjusted)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def test_huggingface_keeps_the_form_of_the_pipeline(huggingface):
         scores = [entry["score"] for entry in new]
         assert scores == sorted(scores, reverse=True)
         np.testing.assert_allclose(sum(scores), 1, atol=1e-5)
-    made = huggingface["scores_to_matrix"](before, huggingface["CLASSES"])
-    assert huggingface["matrix_to_scores"](made, huggingface["CLASSES"]) == before
+    rows = huggingface["scores_to_matrix"](before, huggingface["CLASSES"])
+    assert huggingface["matrix_to_scores"](rows, huggingface["CLASSES"]) == before
     with pytest.raises(KeyError, match="surprised"):
         huggingface["scores_to_matrix"](before, ["negative", "surprised"])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from types import MappingProxyType
 
 import numpy as np
 import onnx
@@ -40,8 +39,8 @@ def run(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    (given,) = session.get_inputs()
-    return session.run(None, {given.name: x})
+    (entry,) = session.get_inputs()
+    return session.run(None, {entry.name: x})
 
 
 @pytest.fixture
@@ -88,9 +87,9 @@ def test_everything_that_may_go_wrong(path, smoothing):
 
 
 @pytest.mark.parametrize(("model", "rule"), PROGRAMS)
-@pytest.mark.parametrize("given", ["proba", "logits"])
-def test_both_stages(path, model, rule, given):
-    fitted, values = make(model, rule, given)
+@pytest.mark.parametrize("input", ["proba", "logits"])
+def test_both_stages(path, model, rule, input):
+    fitted, values = make(model, rule, input)
     for dtype, tolerance in TOLERANCES.items():
         x = values.astype(dtype)
         graph = export(fitted, path, dtype=dtype, label_output="class")
@@ -115,7 +114,7 @@ PERSON = np.column_stack([1 - np.eye(4), np.full(4, 0.3)])
 SEARCH = altnorm.AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5))
 
 
-@pytest.mark.parametrize("given", ["proba", "logits"])
+@pytest.mark.parametrize("input", ["proba", "logits"])
 @pytest.mark.parametrize(
     "model",
     [
@@ -130,13 +129,13 @@ SEARCH = altnorm.AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5))
     ],
     ids=lambda model: str(model)[:50],
 )
-def test_models_as_they_are_fitted(path, model, given):
+def test_models_as_they_are_fitted(path, model, input):
     by_label = getattr(model, "multilabel", None) or isinstance(model, LabelThresholds)
     proba, y = planted_labels(400) if by_label else planted(400)
-    values = proba if given == "proba" else np.log(proba) - (np.log1p(-proba) if by_label else 0)
-    fitted = clone(model).set_params(input=given).fit(values, y)
-    found, decided = run(export(fitted, path, dtype="float64"), values)
-    np.testing.assert_allclose(found, fitted.transform(values), atol=1e-12, rtol=0)
+    values = proba if input == "proba" else np.log(proba) - (np.log1p(-proba) if by_label else 0)
+    fitted = clone(model).set_params(input=input).fit(values, y)
+    adjusted, decided = run(export(fitted, path, dtype="float64"), values)
+    np.testing.assert_allclose(adjusted, fitted.transform(values), atol=1e-12, rtol=0)
     want = fitted.predict(values)
     if not by_label:
         want = [4 if name is None else name for name in want.tolist()]
@@ -148,12 +147,12 @@ def test_a_label_without_reference_and_a_reference_without_rows(path):
     rows = np.array([[0.4, 0.3, 0.3], [0.5, 0.5, 0.0]])
     for depth in (1, 2):
         normalizer = AlternatingNormalizer(depth=depth, multilabel="labelwise").fit(p)
-        found = run(export(normalizer, path, dtype="float64"), p)[0]
-        np.testing.assert_array_equal(found, p)
+        adjusted = run(export(normalizer, path, dtype="float64"), p)[0]
+        np.testing.assert_array_equal(adjusted, p)
         # The only reference row has no class that can occur.
         empty = AlternatingNormalizer(2.0, depth, 0.2, prior=[0.6, 0.4, 0.0]).fit(np.eye(3)[2:])
-        found = run(export(empty, path, dtype="float64"), rows)[0]
-        np.testing.assert_allclose(found, empty.transform(rows), atol=1e-12)
+        adjusted = run(export(empty, path, dtype="float64"), rows)[0]
+        np.testing.assert_allclose(adjusted, empty.transform(rows), atol=1e-12)
 
 
 def test_graph_of_many_pairs_is_small(path):
@@ -186,11 +185,11 @@ def test_model_file(path, fitted, opset):
     assert [(s.domain, s.version) for s in model.opset_import] == [("", opset)]
     assert {node.domain for node in operators(model.graph)} == {""}
     p = softmax(np.random.default_rng(6).normal(size=(50, 4)), axis=1).astype(np.float32)
-    whole, decided = run(model, p)
+    everything, decided = run(model, p)
     for rows in (0, 1, 7):
-        some, code = run(model, p[:rows])
-        assert some.shape == (rows, 4)
-        np.testing.assert_allclose(some, whole[:rows], atol=1e-7)
+        part, code = run(model, p[:rows])
+        assert part.shape == (rows, 4)
+        np.testing.assert_allclose(part, everything[:rows], atol=1e-7)
         np.testing.assert_array_equal(code, decided[:rows])
     metadata = {e.key: e.value for e in model.metadata_props}
     settings = json.loads(metadata["altnorm.settings"])
@@ -242,13 +241,13 @@ def pipeline():
     return model, x[600:].astype(np.float32), y[600:]
 
 
-def converted(model, x, options=MappingProxyType({"zipmap": False}), **settings) -> onnx.ModelProto:
+def converted(model, x, **settings) -> onnx.ModelProto:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from skl2onnx import to_onnx
 
         register_converter()
-        return to_onnx(model, x[:1], options=options and dict(options), **settings)
+        return to_onnx(model, x[:1], **{"options": {"zipmap": False}, **settings})
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -258,8 +257,8 @@ def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
     normalizer = AlternatingNormalizer(2.0, depth, 0.5).fit(proba[:600], y[:600])
     classifier = converted(model, x)
     (tmp_path / "classifier.onnx").write_bytes(classifier.SerializeToString())
-    for given in (classifier, tmp_path / "classifier.onnx"):
-        merged = export(normalizer, path, append_to=given, label_output="label")
+    for source in (classifier, tmp_path / "classifier.onnx"):
+        merged = export(normalizer, path, append_to=source, label_output="label")
         onnx.checker.check_model(str(path), full_check=True)
         names = [output.name for output in merged.graph.output]
         assert names == ["adjusted", "decision", "label", "label_before", "probabilities"]
@@ -324,14 +323,14 @@ def test_pipelines_names_and_options(names):
         make_pipeline(StandardScaler(), GaussianNB()), AlternatingNormalizer(2.0, 2, 0.5)
     )
     whole = make_pipeline(StandardScaler(), model).fit(x, y)
-    graph = converted(whole, x, {id(model): {"zipmap": False}})
+    graph = converted(whole, x, options={id(model): {"zipmap": False}})
     label, proba = run(graph, x)
     np.testing.assert_allclose(proba, whole.predict_proba(x), atol=1e-9, rtol=0)
     np.testing.assert_array_equal(label, whole.predict(x))
     single = x.astype(np.float32)  # what maps may hold
-    mapped = run(converted(whole, single, None), single)
+    mapped = run(converted(whole, single, options=None), single)
     assert set(mapped[1][0]) == set(names)
-    codes, _ = run(converted(model, x, {"zipmap": False, "nocl": True}), x)
+    codes, _ = run(converted(model, x, options={"zipmap": False, "nocl": True}), x)
     assert set(codes.tolist()) <= {0, 1, 2}
     for opset in (13, 18):
         _, proba = run(converted(model, x, target_opset={"": opset, "ai.onnx.ml": 2}), x)

@@ -53,9 +53,9 @@ def test_tensors(normalizer, proba, dtype):
     ds = ray.data.from_numpy(exact)
     out = adapter.transform(ds, normalizer, columns="data", prediction=None)
     assert out.schema().types == ds.schema().types
-    found = np.concatenate([batch["data"] for batch in out.iter_batches(batch_format="numpy")])
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, normalizer.transform(exact))
+    adjusted = np.concatenate([batch["data"] for batch in out.iter_batches(batch_format="numpy")])
+    assert adjusted.dtype == dtype
+    np.testing.assert_array_equal(adjusted, normalizer.transform(exact))
 
 
 def test_the_normalizer_is_put_once(table, normalizer, monkeypatch):

@@ -56,11 +56,11 @@ def test_equal_to_the_local_result_row_for_row(frame, normalizer, proba):
     assert out.schema.fields[:-1] == frame.schema.fields
     assert out.schema["class"].dataType.typeName() == "string"
     rows = by_id(out)
-    found = np.array([[row[name] for name in CLASSES] for row in rows])
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    adjusted = np.array([[row[name] for name in CLASSES] for row in rows])
+    np.testing.assert_array_equal(adjusted, normalizer.transform(proba))
     assert [row["class"] for row in rows] == normalizer.predict(proba).tolist()
-    others = ["id", "day", "tags"]
-    assert by_id(out.select(others)) == by_id(frame.select(others))
+    untouched = ["id", "day", "tags"]
+    assert by_id(out.select(untouched)) == by_id(frame.select(untouched))
 
 
 @pytest.mark.parametrize("kind", ["float", "double"])
@@ -73,8 +73,8 @@ def test_arrays(spark, normalizer, proba, kind):
     collected = by_id(
         out.withColumn("sum", F.aggregate("adjusted", F.lit(0.0), lambda a, b: a + b))
     )
-    found = np.array([row["adjusted"] for row in collected], dtype=exact.dtype)
-    np.testing.assert_array_equal(found, normalizer.transform(exact))
+    adjusted = np.array([row["adjusted"] for row in collected], dtype=exact.dtype)
+    np.testing.assert_array_equal(adjusted, normalizer.transform(exact))
     np.testing.assert_allclose([row["sum"] for row in collected], 1, atol=1e-6)
 
 
@@ -109,8 +109,8 @@ class TestErrors:
 
     def test_nulls(self, frame, vectors, normalizer):
         expected = r"In partition \d: Probabilities must not be null; column '{}' has 1 null"
-        for given, name in ((frame, "bee"), (vectors, "probability")):
-            gap = given.withColumn(name, F.when(F.col("id") != 700, F.col(name)))
+        for data, name in ((frame, "bee"), (vectors, "probability")):
+            gap = data.withColumn(name, F.when(F.col("id") != 700, F.col(name)))
             columns = "probability" if name == "probability" else None
             with pytest.raises(Exception, match=expected.format(name)):
                 adapter.transform(gap, normalizer, columns=columns).collect()
@@ -132,8 +132,8 @@ def test_vectors(vectors, adjuster, proba, output):
     assert out.schema["probability"] == vectors.schema["probability"]
     rows, want = by_id(out), adjuster.transform(proba)
     assert None in [row["c"] for row in rows]
-    found = vector_matrix(rows, output or "probability")
-    np.testing.assert_allclose(found, want, atol=1e-12, rtol=0)
+    adjusted = vector_matrix(rows, output or "probability")
+    np.testing.assert_allclose(adjusted, want, atol=1e-12, rtol=0)
     assert [row["c"] for row in rows] == adjuster.predict(proba).tolist()
     for name in ("features", "probability") if output else ("features",):
         before, after = ([row[name] for row in part] for part in (by_id(vectors), rows))

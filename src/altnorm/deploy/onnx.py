@@ -7,6 +7,7 @@ in double precision. It may be appended to that of a classifier, and skl2onnx ta
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
@@ -252,14 +253,10 @@ def _find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
 
 def _load(source: Any) -> Any:
     """Return a copy of a classifier, or read it; what is something else is bad input."""
-    name = "this one"
+    is_model = isinstance(source, onnx.ModelProto)
+    name = "this one" if is_model else f"'{source}'"
     try:
-        if isinstance(source, onnx.ModelProto):
-            model = onnx.ModelProto()
-            model.CopyFrom(source)
-        else:
-            name = f"'{source}'"
-            model = onnx.load(check_input(source))
+        model = deepcopy(source) if is_model else onnx.load(check_input(source))
         onnx.checker.check_model(model, full_check=True)
     except (InputError, OSError):
         raise
