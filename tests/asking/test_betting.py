@@ -91,12 +91,12 @@ def test_errors_and_misses_over_all_orders_of_all_pools_of_seven_rows(alpha):
 
 @given(
     x=st.lists(st.integers(-1, 1), max_size=40),
-    rest=st.integers(0, 60),
+    n_left=st.integers(0, 60),
     alpha=st.sampled_from([0.01, 0.05, 0.4]),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_limits_are_those_of_a_search_over_all_totals(x, rest, alpha):
-    n = len(x) + rest
+def test_the_limits_are_those_of_a_search_over_all_totals(x, n_left, alpha):
+    n = len(x) + n_left
     draws = DrawnUnits(np.array(x), np.ones(len(x)), n, n, step=1.0)
     low, high = (float(bound[-1]) for bound in possible(draws))
     kept = [s for s in np.arange(low, high + 1) if not is_rejected(draws, s, alpha)]
@@ -105,8 +105,8 @@ def test_the_limits_are_those_of_a_search_over_all_totals(x, rest, alpha):
 
 
 def is_rejected(draws, s, alpha):
-    both = log_capital(draws, s).max(), log_capital(draws.mirrored(), -s).max()
-    return max(both) >= np.log(2 / alpha)
+    capitals = log_capital(draws, s).max(), log_capital(draws.mirrored(), -s).max()
+    return max(capitals) >= np.log(2 / alpha)
 
 
 @pytest.mark.parametrize("n", [3, 20, 45])
@@ -134,9 +134,9 @@ def test_the_expected_number_of_labels_is_near_what_it_takes(fixed):
     expected, needed = [], []
     for _ in range(60):
         x = rng.permutation(pool)
-        whole = DrawnUnits(x, np.ones(n, dtype=int), n, n)
-        found = [first_crossing(whole, 0, 0.05), first_crossing(whole.mirrored(), -1, 0.05)]
-        needed.append(min(t for t in found if t is not None))
+        draws = DrawnUnits(x, np.ones(n, dtype=int), n, n)
+        crossings = [first_crossing(draws, 0, 0.05), first_crossing(draws.mirrored(), -1, 0.05)]
+        needed.append(min(t for t in crossings if t is not None))
         start = DrawnUnits(x[:4], np.ones(4, dtype=int), n, n)
         expected.append(4 + expected_labels(start, 0.05))
     assert 1 / 3 < np.median(expected) / np.median(needed) < 3

@@ -322,13 +322,13 @@ def test_pipelines_names_and_options(names):
     model = AdjustedClassifier(
         make_pipeline(StandardScaler(), GaussianNB()), AlternatingNormalizer(2.0, 2, 0.5)
     )
-    whole = make_pipeline(StandardScaler(), model).fit(x, y)
-    graph = converted(whole, x, options={id(model): {"zipmap": False}})
+    pipeline = make_pipeline(StandardScaler(), model).fit(x, y)
+    graph = converted(pipeline, x, options={id(model): {"zipmap": False}})
     label, proba = run(graph, x)
-    np.testing.assert_allclose(proba, whole.predict_proba(x), atol=1e-9, rtol=0)
-    np.testing.assert_array_equal(label, whole.predict(x))
+    np.testing.assert_allclose(proba, pipeline.predict_proba(x), atol=1e-9, rtol=0)
+    np.testing.assert_array_equal(label, pipeline.predict(x))
     single = x.astype(np.float32)  # what maps may hold
-    mapped = run(converted(whole, single, options=None), single)
+    mapped = run(converted(pipeline, single, options=None), single)
     assert set(mapped[1][0]) == set(names)
     codes, _ = run(converted(model, x, options={"zipmap": False, "nocl": True}), x)
     assert set(codes.tolist()) <= {0, 1, 2}

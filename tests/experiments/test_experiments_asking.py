@@ -24,7 +24,7 @@ TAGS = [draw_tags(n, seed) for n, seed in ((300, 0), (200, 1))]
     ],
 )
 def test_a_run_stops_at_the_first_answer(parts, to_proba, adjustment):
-    arrays = (each for logits, y in parts for each in (to_proba(logits), y))
+    arrays = (array for logits, y in parts for array in (to_proba(logits), y))
     classifier = Classifier("tiny", *arrays)
     case = study.make_case(classifier, adjustment)
     fit = study.fit_unlabelled if adjustment == study.UNLABELLED else study.fit_labelled

@@ -184,8 +184,8 @@ def results():
 
 def change(results, method, field, labels=ALL):
     """What a method changes, by table and kind of classifier."""
-    some = results[results.labels == labels].set_index(["source", "kind"])
-    before, after = (some.loc[some.method == name, field] for name in (UNTOUCHED, method))
+    chosen = results[results.labels == labels].set_index(["source", "kind"])
+    before, after = (chosen.loc[chosen.method == name, field] for name in (UNTOUCHED, method))
     return after - before.loc[after.index]
 
 
@@ -207,26 +207,27 @@ def test_the_words_on_our_estimator_follow_from_the_numbers(page, results):
     assert f"one classifier loses {-least.min():.0f} points" in page
     assert (least < 0).sum() == 1
     by_kind = gain.groupby("kind").mean()
-    others = by_kind.drop("naive_bayes")
-    said = f"gains {by_kind['naive_bayes']:.0f} points with `Adjuster`, the other kinds"
-    assert f"{said} {others.min():.1f} to {others.max():.1f}" in page
+    other_kinds = by_kind.drop("naive_bayes")
+    words = f"gains {by_kind['naive_bayes']:.0f} points with `Adjuster`, the other kinds"
+    assert f"{words} {other_kinds.min():.1f} to {other_kinds.max():.1f}" in page
     medians = [change(results, method, "accuracy").median() for method in set(results.method)]
     assert f"median gain in accuracy is {max(medians):.1f} points at most" in page
 
 
 def test_how_long_all_fits_take(page, results):
     deferred = pd.read_csv(study.PAGE.with_name("deferred.csv"))
-    both = pd.concat([results, deferred])
-    ours = both.method.str.startswith("altnorm")
-    seconds, its = both.seconds.sum(), both.seconds[ours].sum()
+    fits = pd.concat([results, deferred])
+    ours = fits.method.str.startswith("altnorm")
+    seconds, our_seconds = fits.seconds.sum(), fits.seconds[ours].sum()
     assert (
-        f"take {round(seconds, -1):,.0f} seconds of one core, {round(its, -1):.0f} of them" in page
+        f"take {round(seconds, -1):,.0f} seconds of one core, {round(our_seconds, -1):.0f} of them"
+        in page
     )
 
 
 def test_it_is_the_first_in_what_the_page_says(page, results):
     with_all = results[results.labels == ALL]
-    on_all = with_all.groupby("method").filter(lambda some: len(some) == 165)
+    on_all = with_all.groupby("method").filter(lambda of_method: len(of_method) == 165)
     means = on_all.groupby("method")[["accuracy", "brier", "calibration_error"]].mean()
     losses = np.log(on_all.log_loss).groupby(on_all.method).mean()
     assert means.accuracy.sort_values().index[-2:].tolist() == [tables.ADJUSTER, "altnorm: curves"]
@@ -246,17 +247,17 @@ def sides(table):
 
 
 def test_clearly_means_that_an_interval_excludes_0(results):
-    found = sides(tables.make_tables(results.fillna("").to_dict("records"), [])["against"])
-    assert found.pop("betacal: beta")[:2] == "00"  # on five classifiers
+    by_method = sides(tables.make_tables(results.fillna("").to_dict("records"), [])["against"])
+    assert by_method.pop("betacal: beta")[:2] == "00"  # on five classifiers
     logistic, curves = "scikit-learn: LogisticRegressionCV", "altnorm: curves"
-    assert found[logistic][:3] == "0-+"
-    assert found[curves][:4] == "0-0-"
-    assert {cells[:4] for name, cells in found.items() if name not in (logistic, curves)} == {
+    assert by_method[logistic][:3] == "0-+"
+    assert by_method[curves][:4] == "0-0-"
+    assert {cells[:4] for name, cells in by_method.items() if name not in (logistic, curves)} == {
         "+-+-"
     }
     few = {
         name: cells[4:]
-        for name, cells in found.items()
+        for name, cells in by_method.items()
         if not any(part in name for part in ("emperature", "CAN", "ts-"))
     }
     assert {accuracy for accuracy, _ in few.values()} == {"0"}
@@ -267,9 +268,9 @@ def test_clearly_means_that_an_interval_excludes_0(results):
 
 
 def test_the_last_third_of_the_digits_is_by_other_writers(page):
-    said = forms.describe(load_digits().target)
-    assert said in page
-    assert "89 belong to a form that begins in the second third" in said
+    words = forms.describe(load_digits().target)
+    assert words in page
+    assert "89 belong to a form that begins in the second third" in words
 
 
 def test_a_form_begins_where_the_first_classes_come_again():

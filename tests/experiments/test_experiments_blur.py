@@ -75,9 +75,9 @@ def test_the_bound_is_no_worse_than_any_setting_of_its_grid():
     best = (step.argmax(axis=1) == labels).mean()
     for setting in ((0.5, 1), (1.0, 3), (2.0, 1), (alpha, depth)):
         options = dict(zip(("alpha", "depth"), setting, strict=True))
-        other = altnorm.alternating_normalization(proba, proba[::2], **options)
-        assert best >= (other.argmax(axis=1) == labels).mean()
-    assert best == (other.argmax(axis=1) == labels).mean()  # at the setting that is named
+        after = altnorm.alternating_normalization(proba, proba[::2], **options)
+        assert best >= (after.argmax(axis=1) == labels).mean()
+    assert best == (after.argmax(axis=1) == labels).mean()  # at the setting that is named
 
 
 def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypatch):
@@ -89,7 +89,7 @@ def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypat
     hard = altnorm.ambiguity(proba) > 0.75
     after = altnorm.alternating_normalization(proba[hard], proba[~hard], alpha=0.5, depth=2)
     right = (after.argmax(axis=1) == labels[hard]).mean()
-    own = rows[as_published.OWN]
-    assert own["base_hard"] + own["gain_hard"] == pytest.approx(100 * right)
-    assert own["n_hard"] + own["n_reference"] == own["n_test"] == labels.size
-    assert rows[as_published.BEST]["gain"] >= max(own["gain"], rows[as_published.NAIVE]["gain"])
+    papers = rows[as_published.OWN]
+    assert papers["base_hard"] + papers["gain_hard"] == pytest.approx(100 * right)
+    assert papers["n_hard"] + papers["n_reference"] == papers["n_test"] == labels.size
+    assert rows[as_published.BEST]["gain"] >= max(papers["gain"], rows[as_published.NAIVE]["gain"])

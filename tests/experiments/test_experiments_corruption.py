@@ -51,8 +51,8 @@ def test_a_quick_run_gives_all_tables_and_figures(folder, tmp_path):
     corruption.main(["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"])
     records = read_records(tmp_path / "corruption.csv")
     assert {row["method"] for row in records} == set(study.METHODS)
-    made = tables.make_tables(records, corruption.QUICK)
-    assert all("nan" not in table for table in made.values())
+    texts = tables.make_tables(records, corruption.QUICK)
+    assert all("nan" not in table for table in texts.values())
     for kind in corruption.QUICK.rates:
         figures.draw_gains(records, corruption.QUICK, kind, tmp_path)
         assert (tmp_path / f"{figures.figure_name(kind)}.png").stat().st_size > 1000

@@ -30,18 +30,18 @@ def test_the_tables_hold_sizes_and_hashes_and_rows_of_dialogues(folder, tmp_path
     pairs = [{"x": "a", "y": "b", "rid": [1]}, {"x": "b", "y": "c", "rid": [37]}]
     dialogues = [[["A: hi"], pairs], [["B: no"], pairs[:1]]]
     (datasets / "dialogre" / "dev.json").write_text(json.dumps(dialogues))
-    given = ["--data", str(folder), "--datasets", str(datasets), "--output", str(output)]
-    assert data_command.main(given) == 0
+    arguments = ["--data", str(folder), "--datasets", str(datasets), "--output", str(output)]
+    assert data_command.main(arguments) == 0
     (row,), data = (read_records(output / f"{name}.csv") for name in ("files", "data"))
     assert row["sha256"] == hashlib.sha256((folder / f"{NAME}.npz").read_bytes()).hexdigest()
     assert (row["classes"], row["validation"], row["test"]) == (3, 5, 7)
-    assert {each["file"]: each["rows"] for each in data} == {"test.csv": "", "dev.json": 3}
+    assert {record["file"]: record["rows"] for record in data} == {"test.csv": "", "dev.json": 3}
 
 
 def test_other_missing_and_unknown_files_are_told(folder, tmp_path, capsys):
     assert data_command.main(["--data", str(folder), "--check", "--output", str(tmp_path)]) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert {f"{NAME}: another file", "sst2_gpt2: missing"} <= set(told)
+    lines = capsys.readouterr().out.splitlines()
+    assert {f"{NAME}: another file", "sst2_gpt2: missing"} <= set(lines)
     (folder / "stranger.npz").write_bytes(b"")
     with pytest.raises(SystemExit, match=r"stranger\.npz"):
         data_command.main(["--data", str(folder), "--output", str(tmp_path)])
@@ -50,7 +50,7 @@ def test_other_missing_and_unknown_files_are_told(folder, tmp_path, capsys):
 def test_every_committed_file_has_a_hash_and_facts():
     facts = read_records(data_command.FACTS / "predictions.csv")
     committed = read_records(data_command.RESULTS / "files.csv")
-    assert [one["name"] for one in facts] == [one["name"] for one in committed]
-    for one in committed:
-        assert len(one["sha256"]) == 64
-        assert all(one[name] for name in ("trained", "source", "licence", "split"))
+    assert [record["name"] for record in facts] == [record["name"] for record in committed]
+    for record in committed:
+        assert len(record["sha256"]) == 64
+        assert all(record[name] for name in ("trained", "source", "licence", "split"))

@@ -113,8 +113,8 @@ def test_a_repaired_bias_is_gone_from_later_and_fresh_rows():
 
 def test_rows_left_out_labels_of_unsure_rows_groups_and_weights_are_as_told():
     data = draw("leave-one-out", 100)
-    own = data.proba[np.arange(data.y.size), data.y]  # a row that is left out lowers its class
-    assert (own < [data.proba[data.y != k, k].mean() for k in data.y]).all()
+    of_label = data.proba[np.arange(data.y.size), data.y]  # a row that is left out lowers its class
+    assert (of_label < [data.proba[data.y != k, k].mean() for k in data.y]).all()
     data = draw("labels of the 30 % least sure", 1000)
     has_label, top = data.y >= 0, data.proba.max(axis=1)
     assert has_label.mean() == pytest.approx(0.3, abs=0.01)
@@ -169,8 +169,8 @@ def test_f_scores_are_those_of_drawn_labels_and_no_threshold_beats_the_best(beta
     for threshold in np.linspace(0.02, 0.9, 45):
         decided = p > threshold
         assert truth.f_score(p, decided, beta) <= truth.f_score(p, best, beta) + ROUNDING
-    both = np.column_stack([p, p[::-1]])
-    assert truth.label_macro_f1(both, both > 0.5) == pytest.approx(truth.f_score(p, p > 0.5))
+    labels = np.column_stack([p, p[::-1]])
+    assert truth.label_macro_f1(labels, labels > 0.5) == pytest.approx(truth.f_score(p, p > 0.5))
     p, q = np.array([[0.2, 0.7]]), np.array([[0.4, 0.6]])  # their log loss is that of two classes
     pairs = [np.array([[x, 1 - x] for x in part.ravel()]) for part in (p, q)]
     assert truth.label_log_loss(p, q) == pytest.approx(truth.log_loss(*pairs))

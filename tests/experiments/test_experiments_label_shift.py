@@ -22,8 +22,8 @@ def test_samples_have_the_balance(shift):
     assert balance.sum() == pytest.approx(1)
     rows = resample(Y, balance, 2000, rng)
     assert np.unique(rows).size == rows.size <= 2000
-    found = np.bincount(Y[rows], minlength=4) / rows.size
-    np.testing.assert_allclose(found, balance, atol=0.08)
+    shares = np.bincount(Y[rows], minlength=4) / rows.size
+    np.testing.assert_allclose(shares, balance, atol=0.08)
     if shift == "one class dominates":
         assert balance.max() == 0.5
 
@@ -65,13 +65,13 @@ def test_labels_that_adapting_harms_or_helps_are_told():
     """All labels leave nothing open; the gain is that over all new rows."""
     source = Source(3, np.random.default_rng(0))
     adjuster = Adjuster(("bias",)).fit(*source.draw(600)[:2])
-    found = [ask_once(adjuster, source, world, "any", 500, 0) for world in (WORLDS[1], WORLDS[7])]
-    helps, harms = found
+    runs = [ask_once(adjuster, source, world, "any", 500, 0) for world in (WORLDS[1], WORLDS[7])]
+    helps, harms = runs
     assert helps.gain > 5
     assert harms.gain < -5
-    for one in found:
-        assert one.is_right
-        assert 0 < one.labels < one.changed
+    for run in runs:
+        assert run.is_right
+        assert 0 < run.labels < run.changed
     assert helps.followed(500) == helps.gain
     assert helps.followed(helps.labels - 1) == harms.followed(500) == 0
     wrong = harms._replace(is_right=False)

@@ -32,22 +32,22 @@ def test_the_interval_covers_the_mean_of_draws_and_rows():
 def test_learnt_batch_calibration_takes_the_best_strength():
     scores, y = answers(300, 0)
     proba = softmax(scores, axis=1)
-    found = LearntBatchCalibration().fit(proba, y)
+    fitted = LearntBatchCalibration().fit(proba, y)
     right = {
         s: np.mean((np.log(proba) - s * np.log(proba.mean(axis=0))).argmax(axis=1) == y)
-        for s in (0.0, 0.5, 1.0, 2.0, found.strength_)
+        for s in (0.0, 0.5, 1.0, 2.0, fitted.strength_)
     }
-    assert right[found.strength_] == max(right.values())
-    expected = np.log(proba) - found.strength_ * np.log(proba.mean(axis=0))
-    np.testing.assert_allclose(found.transform(proba), softmax(expected, axis=1), rtol=1e-9)
+    assert right[fitted.strength_] == max(right.values())
+    expected = np.log(proba) - fitted.strength_ * np.log(proba.mean(axis=0))
+    np.testing.assert_allclose(fitted.transform(proba), softmax(expected, axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["BCTS", "temperature", "batch calibration, learnt"])
 def test_labels_that_are_not_drawn_are_not_used(name):
     scores, y = answers(120, 0)
-    proba, known = softmax(scores, axis=1), np.arange(120) < 60
-    other = np.where(known, y, (y + 1) % N_CLASSES)
-    first, second = (fit_method(name, proba, labels, known) for labels in (y, other))
+    proba, is_drawn = softmax(scores, axis=1), np.arange(120) < 60
+    changed = np.where(is_drawn, y, (y + 1) % N_CLASSES)
+    first, second = (fit_method(name, proba, labels, is_drawn) for labels in (y, changed))
     np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
 
 

@@ -33,7 +33,7 @@ def naive_loose_macro(y, p):
         [(t & d).sum() / over.sum() for t, d, over in zip(y, p, by, strict=True) if over.any()]
         for by in (p, y)  # precision, recall
     ]
-    a, b = (np.mean(each) if each else 0.0 for each in shares)
+    a, b = (np.mean(part) if part else 0.0 for part in shares)
     return 2 * a * b / (a + b) if a + b else 0.0
 
 
@@ -72,12 +72,12 @@ def test_second_threshold_is_the_best_of_all(seed, dtype, ties, scale):
     if ties:
         proba = np.round(proba, 1)
     y = (rng.random(proba.shape) < proba).astype(int)
-    found = tune_second_threshold(proba, y)
+    tuned = tune_second_threshold(proba, y)
     # Every threshold acts like one of the probabilities, or like 0 or 0.5.
     candidates = [0.0, 0.5, *proba.ravel().astype(float)]
     best = max(loose_micro_f1(y, above_or_best_over(proba, c)) for c in candidates)
-    assert loose_micro_f1(y, above_or_best_over(proba, found)) == pytest.approx(best, **TIGHT)
-    assert 0 <= found <= 0.5
+    assert loose_micro_f1(y, above_or_best_over(proba, tuned)) == pytest.approx(best, **TIGHT)
+    assert 0 <= tuned <= 0.5
 
 
 # The predictions of several seeds in one file.
@@ -96,11 +96,11 @@ def draw_arrays(seed):
     }
 
 
-def assert_same(found, expected):
-    assert found.keys() == expected.keys()
+def assert_same(arrays, expected):
+    assert arrays.keys() == expected.keys()
     for name, array in expected.items():
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
+        assert arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(arrays[name], array)
 
 
 def test_every_seed_comes_back_to_the_bit(tmp_path):
@@ -208,9 +208,9 @@ def test_training_on_dialogues_writes_what_the_study_reads(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     train.main([*paths, "--seeds", "2", "--quick", "--device", "cpu"])
     joined = tmp_path / "output" / "predictions.npz"
-    found = dialogre.evaluation.read_predictions(joined, "dialogre_seed1")
-    assert found.val.proba.shape == found.test.proba.shape == (12, 36)
-    np.testing.assert_array_equal(found.val.labels[:4].sum(axis=1), [2, 1, 0, 1])
+    predictions = dialogre.evaluation.read_predictions(joined, "dialogre_seed1")
+    assert predictions.val.proba.shape == predictions.test.proba.shape == (12, 36)
+    np.testing.assert_array_equal(predictions.val.labels[:4].sum(axis=1), [2, 1, 0, 1])
 
 
 # Ultra-fine types of entities.
@@ -284,10 +284,10 @@ def test_training_on_types_writes_what_the_study_reads(tmp_path, monkeypatch):
     paths = ["--data", ".", "--encoder", "encoder", "--output", "out"]
     monkeypatch.chdir(tmp_path)
     train.main([*paths, "--seeds", "1", "--quick", "--device", "cpu"])
-    found = ufet.evaluation.read_predictions(tmp_path / "out" / "predictions.npz")
-    assert found.val_proba.shape == found.test_labels.shape
-    np.testing.assert_array_equal(found.val_labels.sum(axis=1), [3, 2, 0])
-    assert set(found.levels) >= {0, 1, 2}
+    predictions = ufet.evaluation.read_predictions(tmp_path / "out" / "predictions.npz")
+    assert predictions.val_proba.shape == predictions.test_labels.shape
+    np.testing.assert_array_equal(predictions.val_labels.sum(axis=1), [3, 2, 0])
+    assert set(predictions.levels) >= {0, 1, 2}
 
 
 # The runs.
@@ -304,12 +304,12 @@ def write_predictions(path, seed, m, **arrays):
 
 
 def test_a_quick_run_on_dialogues_writes_everything_it_mentions(tmp_path):
-    saved, other = tmp_path / "seed0.npz", tmp_path / "other.npz"
-    for seed, path in enumerate((saved, other)):
+    first, second = tmp_path / "seed0.npz", tmp_path / "other.npz"
+    for seed, path in enumerate((first, second)):
         write_predictions(path, seed, 36)
-    paths = {"--predictions": saved, "--output": tmp_path, "--second-look": other}
-    given = [str(part) for pair in paths.items() for part in pair]
-    dialogre_study.main(["--quick", "--jobs", "1", *given])
+    paths = {"--predictions": first, "--output": tmp_path, "--second-look": second}
+    arguments = [str(part) for pair in paths.items() for part in pair]
+    dialogre_study.main(["--quick", "--jobs", "1", *arguments])
     tables = check_page(tmp_path)
     for name in ("results", "second_look"):
         assert [row["method"] for row in tables[name]] == list(METHODS)

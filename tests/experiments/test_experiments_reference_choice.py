@@ -56,18 +56,18 @@ def test_gains_by_threshold_are_those_of_the_whole_test_set(tmp_path):
 def test_one_step_is_the_librarys(bench, alpha):
     val, test, prior = bench.data.val_proba, bench.data.test_proba, bench.priors("counted")[-1]
     expected = altnorm.alternating_normalization(test, val, prior=prior, alpha=alpha)
-    found = one_step(test**alpha, (val**alpha).sum(axis=0), prior)
-    np.testing.assert_array_equal(found, expected.argmax(axis=1))
+    decided = one_step(test**alpha, (val**alpha).sum(axis=0), prior)
+    np.testing.assert_array_equal(decided, expected.argmax(axis=1))
 
 
 def test_each_row_may_have_its_own_reference(bench):
     rows, val = bench.rows.proba, bench.data.val_proba
     prior = np.full(N_CLASSES, 1 / N_CLASSES)
     serves = find_neighbours(bench, (30,))[30]
-    found = one_step(rows, serves @ val, prior)
+    decided = one_step(rows, serves @ val, prior)
     for i in (0, 50, len(rows) - 1):
         alone = altnorm.alternating_normalization(rows[i : i + 1], val[serves[i] > 0], prior=prior)
-        assert found[i] == alone.argmax()
+        assert decided[i] == alone.argmax()
 
 
 @pytest.mark.parametrize(("threshold", "row"), [(0.25, 0), (0.75, 2)])

@@ -37,14 +37,14 @@ def test_every_study_is_there_and_none_is_forgotten():
 def test_it_goes_on_where_it_stopped(ran, tmp_path):
     commands, failing = ran
     (tmp_path / "predictions").mkdir()
-    given = ["last_layer", "asking", "evidence", "--predictions", str(tmp_path / "predictions")]
+    arguments = ["last_layer", "asking", "evidence", "--predictions", str(tmp_path / "predictions")]
     failing.add("asking")
-    assert reproduce.main(given) == 1
+    assert reproduce.main(arguments) == 1
     failing.clear()
-    assert reproduce.main(given) == 0
-    assert reproduce.main(given) == 0
+    assert reproduce.main(arguments) == 0
+    assert reproduce.main(arguments) == 0
     assert commands == ["last_layer", "asking", "asking", "evidence"]
-    assert reproduce.main([*given, "--again"]) == 0
+    assert reproduce.main([*arguments, "--again"]) == 0
     assert len(commands) == 7
 
 
@@ -65,10 +65,10 @@ def test_without_folders_it_runs_what_needs_none(ran, capsys, tmp_path):
     assert reproduce.main(["--predictions", nowhere, "--datasets", nowhere]) == 0
     needing = {s.name for s in reproduce.STUDIES if s.needs and not s.partly}
     assert set(commands) == {s.name for s in reproduce.STUDIES} - needing
-    told = capsys.readouterr().out
-    assert f"There is no folder {nowhere} (predictions)." in told
-    assert told.count("left out: give the folder with --") == len(needing)
-    assert "\nexperiments/data/README.md says where the files can be had.\n" in told
+    printed = capsys.readouterr().out
+    assert f"There is no folder {nowhere} (predictions)." in printed
+    assert printed.count("left out: give the folder with --") == len(needing)
+    assert "\nexperiments/data/README.md says where the files can be had.\n" in printed
 
 
 def test_a_study_whose_package_is_missing_is_left_out_and_told(ran, capsys, monkeypatch):

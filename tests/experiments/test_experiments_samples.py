@@ -35,7 +35,7 @@ def test_the_code_still_gives_the_committed_lines(sample):
 
 def test_every_study_is_sampled():
     pages = {str(page.parents[1].relative_to(samples.ROOT)) for page in PAGES}
-    assert {one.study for one in SAMPLES} == pages - WITHOUT_PAGE
+    assert {sample.study for sample in SAMPLES} == pages - WITHOUT_PAGE
 
 
 @pytest.fixture
@@ -67,16 +67,16 @@ def test_a_line_that_has_changed_is_told(study, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("lacking", "told"),
+    ("lacking", "message"),
     [
         ({"needs": "predictions"}, "not looked at: give the folder with --predictions"),
         ({"package": "no_such_package"}, "not looked at: it needs no_such_package"),
     ],
 )
-def test_what_is_not_there_is_asked_for(study, monkeypatch, capsys, lacking, told):
+def test_what_is_not_there_is_asked_for(study, monkeypatch, capsys, lacking, message):
     monkeypatch.setattr(samples, "SAMPLES", (study._replace(**lacking),))
     assert samples.main([]) == 0
-    assert told in capsys.readouterr().out
+    assert message in capsys.readouterr().out
 
 
 # Pages of studies: tables generated, words by hand.
@@ -95,8 +95,8 @@ def test_tables_are_replaced_and_words_stay(tmp_path):
     quick.mkdir()
     output.fill_page(page, quick, {"a": "| 3 |"})
     assert page.read_text() == WORDS.format("\n| 2 |\n")
-    told = "*The tables are from another run than the words.*\n\n"
-    assert read_page(quick) == told + WORDS.format("\n| 3 |\n")
+    warning = "*The tables are from another run than the words.*\n\n"
+    assert read_page(quick) == warning + WORDS.format("\n| 3 |\n")
     with pytest.raises(SystemExit, match="no place for the table 'b'"):
         output.fill_page(page, tmp_path, {"b": "x"})
 
@@ -107,8 +107,8 @@ def test_records_come_back_as_they_were(tmp_path):
         {"name": "c", "n": 1234567, "gain": 1 / 3, "adopted": False, "setting": "alpha 1"},
     ]
     write_records(tmp_path / "x.csv", records)
-    found = read_records(tmp_path / "x.csv")
-    assert found == [records[0], records[1] | {"gain": 0.33333}]
+    read = read_records(tmp_path / "x.csv")
+    assert read == [records[0], records[1] | {"gain": 0.33333}]
 
 
 def test_a_part_that_a_run_left_out_comes_from_the_committed_numbers(tmp_path):
@@ -128,9 +128,9 @@ def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
     assert tables.tables
     assert tables.data is None
     absent = ["--data", str(tmp_path / "absent")]
-    for given, message in (([], "--data DIR is needed: the folder with files"), (absent, "--data")):
+    for more, message in (([], "--data DIR is needed: the folder with files"), (absent, "--data")):
         with pytest.raises(SystemExit, match="2"):
-            output.parse_arguments("any", "", [*arguments, *given], **options)
+            output.parse_arguments("any", "", [*arguments, *more], **options)
         assert message in capsys.readouterr().err
 
 
@@ -195,8 +195,8 @@ def untold(page):
     words = "\n".join(line for line in lines if not line.startswith("|"))
     words = re.sub(r"`[^`]*`|\]\([^)]*\)", "", words)
     numbers = [LEVEL, *(float(text.replace(",", "")) for text in NUMBER.findall(tables))]
-    said = {text.replace(",", "") for text in SAID.findall(words)}
-    return {text for text in said if not any(is_rounded(text, number) for number in numbers)}
+    stated = {text.replace(",", "") for text in SAID.findall(words)}
+    return {text for text in stated if not any(is_rounded(text, number) for number in numbers)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.parents[1].name))

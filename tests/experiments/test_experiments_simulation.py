@@ -38,10 +38,10 @@ def test_quick_runs_write_everything_the_page_mentions(tmp_path, monkeypatch):
 @pytest.mark.parametrize("interval", list(pairwise(PAPER_EDGES)))
 def test_every_row_lies_in_its_interval(m, interval):
     rows = np.exp(draw_log_rows(np.random.default_rng(m), 2000, m, interval))
-    found = altnorm.ambiguity(rows)
+    ambiguity = altnorm.ambiguity(rows)
     low, high = interval
-    assert found.min() >= low
-    assert found.max() < high
+    assert ambiguity.min() >= low
+    assert ambiguity.max() < high
 
 
 def test_the_authors_prior_is_nearly_flat():
@@ -66,9 +66,9 @@ def test_verdicts_follow_the_confidence_limits():
 
 
 def test_first_depth_is_the_simulation():
-    expected, found = simulate(SMALL), extensions.by_depth(SMALL)
-    np.testing.assert_allclose(found.gain[0], expected.gain, rtol=1e-9)
-    np.testing.assert_array_equal(found.switched[0], expected.switched)
+    expected, by_depth = simulate(SMALL), extensions.by_depth(SMALL)
+    np.testing.assert_allclose(by_depth.gain[0], expected.gain, rtol=1e-9)
+    np.testing.assert_array_equal(by_depth.switched[0], expected.switched)
 
 
 def test_pooled_gain_is_the_ratio_of_means():
@@ -79,8 +79,8 @@ def test_pooled_gain_is_the_ratio_of_means():
         for a, b, q in zip(*draws, strict=True)
     ]
     before = [np.exp(b) @ q for b, q in zip(draws.log_rows, draws.prior, strict=True)]
-    found = extensions.pooled_gain(design)[0, 0, 3].mean()
-    assert found == pytest.approx(np.mean(after) / np.mean(before) - 1, rel=1e-9)
+    pooled = extensions.pooled_gain(design)[0, 0, 3].mean()
+    assert pooled == pytest.approx(np.mean(after) / np.mean(before) - 1, rel=1e-9)
 
 
 def test_steps_and_power_curves_end_where_the_library_does():

@@ -36,8 +36,8 @@ def test_the_tables_hold_what_was_measured(folder, tmp_path):
     untouched = single[0]
     right = 100 * np.mean(logits.argmax(axis=1) == y)
     assert float(untouched["accuracy"]) == pytest.approx(right, rel=1e-4)
-    own = softmax(logits, axis=1)[np.arange(160), y]
-    assert float(untouched["log_loss"]) == pytest.approx(-np.log(own).mean(), rel=1e-4)
+    of_label = softmax(logits, axis=1)[np.arange(160), y]
+    assert float(untouched["log_loss"]) == pytest.approx(-np.log(of_label).mean(), rel=1e-4)
     hits = ((tags > 0) & (tag_y == 1)).sum()
     micro = 200 * hits / ((tags > 0).sum() + tag_y.sum())
     assert float(several[0]["f1_micro"]) == pytest.approx(micro, rel=1e-4)
@@ -54,12 +54,12 @@ def test_the_tables_hold_what_was_measured(folder, tmp_path):
 
 def test_some_labels_are_rows_of_the_file_in_their_order(folder):
     path = folder / "cifar10_tiny.npz"
-    whole, some = read_classifier(path), Task(path, "temperature", 100, 1).read(0)
-    assert len(some.val_y) == 100
-    places = [np.flatnonzero((whole.val_proba == row).all(axis=1))[0] for row in some.val_proba]
+    all_rows, few = read_classifier(path), Task(path, "temperature", 100, 1).read(0)
+    assert len(few.val_y) == 100
+    places = [np.flatnonzero((all_rows.val_proba == row).all(axis=1))[0] for row in few.val_proba]
     assert (np.diff(places) > 0).all()
-    np.testing.assert_array_equal(whole.val_y[places], some.val_y)
-    assert not np.array_equal(some.val_y, Task(path, "temperature", 100, 2).read(0).val_y)
+    np.testing.assert_array_equal(all_rows.val_y[places], few.val_y)
+    assert not np.array_equal(few.val_y, Task(path, "temperature", 100, 2).read(0).val_y)
 
 
 def test_dividing_by_shares_is_bayes_rule_for_balanced_accuracy(folder):
@@ -82,8 +82,8 @@ def test_classifiers_of_one_source_are_drawn_together():
 
 
 def test_a_pattern_chooses_classifiers(folder, tmp_path):
-    given = ["--data", str(folder), "--only", "dialogre*", "--measure", "--skip-few"]
-    suite.main([*given, "--output", str(tmp_path / "out"), "--jobs", "1"])
+    arguments = ["--data", str(folder), "--only", "dialogre*", "--measure", "--skip-few"]
+    suite.main([*arguments, "--output", str(tmp_path / "out"), "--jobs", "1"])
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels.csv"]
 
 
@@ -93,16 +93,16 @@ def test_calibration_error_p_values_and_holms_rule_by_hand():
     assert top_label_error(proba, y) == pytest.approx(0.5 * abs(0.9 - 0.5) + 0.5 * abs(0.6 - 1))
     assert p_value({"gain": 2.0, "ci_low": 0.0, "ci_high": 4.0}) == pytest.approx(0.05)
     assert p_value({"gain": 0.0, "ci_low": 0.0, "ci_high": 0.0}) == 1.0
-    found = passes_holm([0.02, 0.011, 0.9, 0.03])  # 0.011 <= 0.05 / 4, but 0.02 > 0.05 / 3
-    assert found.tolist() == [False, True, False, False]
+    passed = passes_holm([0.02, 0.011, 0.9, 0.03])  # 0.011 <= 0.05 / 4, but 0.02 > 0.05 / 3
+    assert passed.tolist() == [False, True, False, False]
     assert passes_holm([0.01, 0.012, 0.02, 0.04]).all()
 
 
 def test_another_order_has_the_same_rows(folder):
     path = folder / "cifar10_tiny.npz"
-    data, other = (Task(path, "Adjuster", order=k).read(0) for k in (0, 1))
-    assert not np.array_equal(data.val_y, other.val_y)
-    first, second = (np.lexsort(part.val_proba.T) for part in (data, other))
-    np.testing.assert_array_equal(data.val_proba[first], other.val_proba[second])
-    np.testing.assert_array_equal(data.val_y[first], other.val_y[second])
-    np.testing.assert_array_equal(data.test_proba, other.test_proba)
+    data, reordered = (Task(path, "Adjuster", order=k).read(0) for k in (0, 1))
+    assert not np.array_equal(data.val_y, reordered.val_y)
+    first, second = (np.lexsort(part.val_proba.T) for part in (data, reordered))
+    np.testing.assert_array_equal(data.val_proba[first], reordered.val_proba[second])
+    np.testing.assert_array_equal(data.val_y[first], reordered.val_y[second])
+    np.testing.assert_array_equal(data.test_proba, reordered.test_proba)

@@ -22,7 +22,7 @@ NEEDS_TORCH = re.compile(
 
 
 def numbers(text):
-    return [float(found.replace(",", "")) for found in NUMBER.findall(text)]
+    return [float(number.replace(",", "")) for number in NUMBER.findall(text)]
 
 
 def assert_shows(block):
@@ -48,12 +48,12 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, monkeypatch, tmp
 
 def test_output_that_is_out_of_date_is_noticed():
     code = "```python\nprint('gain', 0.5)\n```\n"
-    right, stale, other = (
+    right, stale, reworded = (
         outputs.run_blocks(f"{code}```text\n{shown}\n```\n", "page.md")[0]
         for shown in ("gain 0.5", "gain 0.7", "loss 0.5")
     )
     assert_shows(right)
-    for block in (stale, other):
+    for block in (stale, reworded):
         with pytest.raises(AssertionError, match="renews the page"):
             assert_shows(block)
 
@@ -103,8 +103,8 @@ def test_the_story_of_the_lost_card_is_that_of_the_demo():
     """README and "How it works" tell it in numbers that no block prints."""
     val, test, _ = load_demo()
     luggage, card = (list(val.classes).index(n) for n in ("lost_luggage", "report_lost_card"))
-    said = np.bincount(val.proba.argmax(axis=1), minlength=len(val.classes))
-    times = said / np.bincount(val.codes, minlength=len(val.classes))
+    decided = np.bincount(val.proba.argmax(axis=1), minlength=len(val.classes))
+    times = decided / np.bincount(val.codes, minlength=len(val.classes))
     shares = np.round(100 * test.proba[:, [luggage, card]])
     ours = (shares == [55, 26]).all(axis=1) & (test.codes == card)
     assert ours.any()

@@ -53,15 +53,15 @@ INSIDERS = (
 def is_record(name):
     """Records document fields as attributes; an example is with the function that returns one."""
     module, _, last = name.rpartition(".")
-    found = getattr(import_module(module), last)
-    return is_dataclass(found) or hasattr(found, "_fields")
+    public = getattr(import_module(module), last)
+    return is_dataclass(public) or hasattr(public, "_fields")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_docstring_is_complete(name):
     rules = RULES - ALLOWED.get(name, set()) - ({"PR01"} if is_record(name) else set())
-    found = [(code, message) for code, message in validate(name)["errors"] if code in rules]
-    assert not found
+    errors = [(code, message) for code, message in validate(name)["errors"] if code in rules]
+    assert not errors
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -44,9 +44,9 @@ def test_the_method_is_found_by_its_name():
     """By who knows it from the paper: in Python's help, in the index's keywords."""
     import altnorm
 
-    told = pydoc.plain(pydoc.render_doc(altnorm))
-    assert "CAN, classification with alternating normalization" in told
-    assert "class AlternatingNormalizerCV" in told
+    shown = pydoc.plain(pydoc.render_doc(altnorm))
+    assert "CAN, classification with alternating normalization" in shown
+    assert "class AlternatingNormalizerCV" in shown
     assert "CAN" in metadata.metadata("altnorm")["Keywords"].split(",")
 
 

@@ -20,9 +20,9 @@ PATH = re.compile(r"`([\w./-]*(?:/|\.md|NOTICE)[\w./-]*)(?:::(\w+))?`")
 def find(name):
     """A path begins at the project's folder or at the package's."""
     places = [ROOT / name, ROOT / "src" / "altnorm" / name]
-    found = [place for place in places if place.exists()]
-    assert found, f"{name} is not there"
-    return found[0]
+    existing = [place for place in places if place.exists()]
+    assert existing, f"{name} is not there"
+    return existing[0]
 
 
 def test_all_is_there_in_order():
