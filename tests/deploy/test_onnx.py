@@ -274,7 +274,7 @@ def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
     plain = export(normalizer, path, append_to=classifier)
     names = [output.name for output in plain.graph.output]
     assert names == ["adjusted", "decision", "label_before", "probabilities"]
-    twice = export(normalizer, path, append_to=plain, append_output="adjusted_before")
+    twice = export(normalizer, path, append_to=merged, append_output="adjusted_before")
     want = normalizer.transform(adjusted.astype(np.float64))
     np.testing.assert_allclose(run(twice, x)[0], want, atol=1e-5, rtol=0)
 

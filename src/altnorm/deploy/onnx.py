@@ -204,9 +204,13 @@ def _prepare_classifier(source: Any, taken: list[str]) -> Any:
     graph, prefix = model.graph, "classifier/"
     # Here rather than by `rename_initializers`, which forgets those that subgraphs use.
     names = {tensor.name: prefix + tensor.name for tensor in graph.initializer}
+    outputs = {output.name for output in graph.output}
     for output in graph.output:
         if output.name in taken or _is_label(output):
-            names[output.name] = f"{output.name}_before"
+            before = f"{output.name}_before"
+            while before in outputs:
+                before += "_before"
+            names[output.name] = before
     add_prefix_graph(
         graph,
         prefix,
