@@ -289,7 +289,7 @@ def test_append_errors(path, pipeline, fitted):
     ten = Identity().fit(np.full((1, 10), 0.1))
     with pytest.raises(ValueError, match="named 'label'"):
         export(ten, path, append_to=classifier, append_output="label")
-    with pytest.raises(ValueError, match="names that the classifier does not use; it uses 'X'"):
+    with pytest.raises(ValueError, match=r"empty or 'X', .*; they are .*, 'X'\."):
         export(ten, path, append_to=classifier, label_output="X")
     old = converted(model, x, target_opset={"": 12, "ai.onnx.ml": 1})
     with pytest.raises(ValueError, match="must be 13 or later; it is 12"):

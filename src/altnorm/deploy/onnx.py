@@ -30,6 +30,7 @@ from altnorm.deploy.graph import Graph, Value, adjusted, labelled
 from altnorm.estimator.base import chosen_model, correction_of
 from altnorm.estimator.correction import Correction
 from altnorm.estimator.kinds import FittedModel
+from altnorm.io.labels import listed
 
 __all__ = ["export", "register_converter"]
 
@@ -105,13 +106,13 @@ def export(
     opset = check_integer(opset, "opset", low=_OLDEST_OPSET)
     correction = correction_of(adjuster).unrolled()
     names = [*_OUTPUTS, *([] if label_output is None else [label_output])]
-    _check_names(names, adjuster.input)
     if append_to is None:
         model = _empty_model(adjuster, dtype, opset)
         proba = model.graph.input[0]
     else:
         model = _prepare_classifier(append_to, names)
         proba = _find_output(model, len(adjuster.classes_), append_output)
+    _check_names(names, model.graph)
     _extend(model, correction, adjuster.classes_, proba, names)
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     helper.set_model_props(model, {**metadata, **_metadata(adjuster)})
@@ -122,12 +123,15 @@ def export(
     return model
 
 
-def _check_names(names: list[str], taken: str) -> None:
-    """Raise unless outputs have names, all different and not that of the input."""
-    if not all(names) or len({*names, taken}) <= len(names):
-        rule = f"Outputs must have different names, none of them empty or '{taken}'"
-        offender, remedy = f"they are {', '.join(map(repr, names))}", "Pass another `label_output`."
-        raise InputError(rule, offender, remedy, value=names, code="onnx_output")
+def _check_names(names: list[str], graph: Any) -> None:
+    """Raise unless our outputs have names, all different and not those of a graph."""
+    used = {value.name for value in (*graph.input, *graph.output)}
+    if not all(names) or len({*names, *used}) < len(names) + len(used):
+        # Of many names the message shows the first: those that both have.
+        taken = listed(sorted(used, key=lambda name: (name not in names, name)))
+        rule = f"Outputs must have different names, none of them empty or {taken}"
+        remedy = "Pass another `label_output`, or rename what the classifier uses."
+        raise InputError(rule, f"they are {listed(names)}", remedy, value=names, code="onnx_output")
 
 
 def _empty_model(adjuster: FittedModel, dtype: str, opset: int) -> Any:
@@ -221,11 +225,6 @@ def _prepare_classifier(source: Any, taken: list[str]) -> Any:
         inplace=True,
         name_map=names,
     )
-    used = sorted({value.name for value in (*graph.input, *graph.output)}.intersection(taken))
-    if used:
-        rule = "Outputs must have names that the classifier does not use"
-        remedy = "Pass another `label_output`, or rename what the classifier uses."
-        raise InputError(rule, f"it uses {used[0]!r}", remedy, value=used[0], code="onnx_output")
     return model
 
 
