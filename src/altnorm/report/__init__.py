@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, needing_extra
 from altnorm._base.files import check_output, replacing
 from altnorm.adjuster.comparison import Comparison
 from altnorm.estimator.kinds import FittedModel
@@ -84,13 +84,8 @@ def write_report(
     """
     check_page(path)
     check_output(path, force=force)
-    try:
+    with needing_extra("report"):
         from altnorm.report._page import render
-    except ImportError as error:
-        if error.name != "jinja2":
-            raise
-        needs = "The report needs the extra `report`: pip install 'altnorm[report]'"
-        raise ImportError(needs) from error
     n_rows = len(predictions.proba)
     if texts is not None and len(texts) != n_rows:
         rule, offender = f"`texts` must have one entry per row, {n_rows}", f"it has {len(texts)}"
