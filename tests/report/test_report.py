@@ -296,7 +296,6 @@ class TestWhy:
 
     def test_a_bias_names_the_classes(self, page):
         assert "The probability of each class is multiplied by a factor of its own" in page.text
-        assert "Favoured: ant, cat. Held back: eel, bee, dog." in page.text
         assert "array of shape" not in page.text  # all settings are short
         bias = adjusted().model_.bias_
         factors = np.exp(bias - bias.mean())
@@ -315,7 +314,6 @@ class TestWhy:
         shown = [f"{name[:30]}…{name[-17:]}" for name in names[1:4]]
         assert page.data["classes"][1:4] == shown
         assert [page.data["classes"][0], page.data["classes"][4]] == names[[0, 4]].tolist()
-        assert f"Held back: {page.data['classes'][4]}, {shown[0]}" in page.text
         assert all(name in page.text for name in names)  # in the table of every class
 
     def test_a_matrix_names_the_pairs(self):

@@ -68,7 +68,7 @@ def render(
         charts=_charts(case, factors),
         classes=_classes(case),
         purpose=score_name(purpose_of(case.model).score.name, case.kind.is_multilabel),
-        why=list(words.why(case, factors)),
+        why=list(words.why(case)),
         n_changed=int(np.unique(case.explanation.row).size),
         settings=_settings(case),
         versions=versions(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,8 +26,6 @@ from altnorm.evidence.verdict import (
 )
 from altnorm.families import CurveScaling, Identity
 from altnorm.report.evaluation import Case
-
-N_NAMED = 4  # classes that a sentence names
 
 
 class Answer(NamedTuple):
@@ -221,18 +219,10 @@ def _other_scores(case: Case) -> str:
     return f"Not everything improves: {changed}. Decide which score matters to you."
 
 
-def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
+def why(case: Case) -> Iterator[str]:
     """Say what the model does, sentence by sentence; of what was chosen alone."""
     yield from _why_proba(case)
     yield from _why_decision(case)
-    if factors is not None:
-        names, order = case.names, np.argsort(-factors, kind="stable")
-        raised = [names[j] for j in order if factors[j] > 1]
-        lowered = [names[j] for j in order[::-1] if factors[j] < 1]
-        if raised:
-            yield f"Favoured: {listed(raised)}."
-        if lowered:
-            yield f"Held back: {listed(lowered)}."
 
 
 def _why_proba(case: Case) -> Iterator[str]:
@@ -296,12 +286,6 @@ def _why_decision(case: Case) -> Iterator[str]:
 def capital(text: str) -> str:
     """A text that begins a sentence; other letters stay, as in micro-F1."""
     return text[0].upper() + text[1:]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
-    more = len(names) - N_NAMED
-    return ", ".join(names[:N_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _rise(verdict: Verdict) -> str:
