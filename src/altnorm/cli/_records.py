@@ -20,7 +20,6 @@ from altnorm.cli._screen import out
 from altnorm.decisions.decision import Decision
 from altnorm.evidence.verdict import Verdict, outcome
 from altnorm.io.labels import names_of
-from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import Evaluation
 
 PERSON = "person"
@@ -106,17 +105,16 @@ def _rule(decision: Decision, classes: Sequence[str]) -> dict[str, Any]:
     return record | {decision.kind: by_class, "least_probability": decision.least}
 
 
-def tested_record(result: Evaluation, predictions: Predictions) -> dict[str, Any]:
+def tested_record(result: Evaluation) -> dict[str, Any]:
     """What a model does to labelled rows that it has not seen; rows by their ids."""
-    ids = np.arange(len(predictions.proba)) if predictions.ids is None else predictions.ids
     before, after = (side.error for side in result.reliability)
     return {
         "score": score_record(result.verdict),
         "other_scores": [score_record(verdict) for verdict in result.scores],
         "calibration_error": {"before": before, "after": after},
         "cautions": result.verdict.to_dict()["cautions"],
-        "fixed": ids[result.fixed],
-        "broken": ids[result.broken],
-        "left": ids[result.applied.left],
+        "fixed": result.ids[result.fixed],
+        "broken": result.ids[result.broken],
+        "left": result.ids[result.applied.left],
         "promise_kept": None if result.kept is None else result.kept.to_dict(),
     }

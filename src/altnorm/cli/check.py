@@ -54,35 +54,41 @@ MEANING = (
 
 def check(options: Check) -> int:
     """Fit and judge, or judge an existing model, or judge each log of a folder."""
-    fitting = {"TEST": options.test is not None, "--output": options.output != MODEL}
+    useless = {"TEST": options.test is not None, "--output": options.output != MODEL}
     source, columns, tuning = options.validation, options.columns, options.tuning
     if source.is_dir():
-        more = {
+        useless |= {
             "--model": options.model is not None,
             "--report": options.report != REPORT,
             "--text": bool(options.text),
         }
         rule = "A folder is checked task by task, and nothing is written"
-        _refuse(rule, fitting | more, "name a file")
+        _refuse(rule, useless, "name a file")
         return int(not check_folder(source, columns, tuning, json=options.json) and options.strict)
     check_page(options.report)
     if options.model is None:
         helps = _check_fit(options)
     else:
-        more = {**tuning.for_fits_only(), "--logits": columns.logits}
+        useless |= {
+            "--costs": tuning.costs is not None,
+            "--insist": tuning.insist,
+            "--multilabel": tuning.multilabel is not None,
+            "--target-accuracy": tuning.target_accuracy is not None,
+            "--logits": columns.logits,
+        }
         rule = "With --model nothing is fitted: it takes one file of new predictions"
-        _refuse(rule, fitting | more, "--model")
+        _refuse(rule, useless, "--model")
         helps = _check_model(options, options.model)
     if options.open_page and options.report.exists():
         webbrowser.open(options.report.absolute().as_uri())
     return int(options.strict and not helps)
 
 
-def _refuse(rule: str, options_given: dict[str, bool], instead: str) -> None:
-    """Raise if there is something that could not be used."""
-    useless = next((name for name, is_given in options_given.items() if is_given), None)
-    if useless is not None:
-        raise InputError(rule, f"{useless} is given, too", f"Leave out {useless}, or {instead}.")
+def _refuse(rule: str, useless: dict[str, bool], instead: str) -> None:
+    """Raise if an option that could not be used is there."""
+    for name, is_there in useless.items():
+        if is_there:
+            raise InputError(rule, f"{name} is given, too", f"Leave out {name}, or {instead}.")
 
 
 def _page(
@@ -135,7 +141,6 @@ class Journey:
     """What was found on the way, and where it was written."""
 
     tuned: Adjuster
-    test: Predictions | None
     result: Evaluation | None  # on the labels of test predictions
     compared: Comparison | None  # with the peers, on the same
     model: Path
@@ -143,12 +148,9 @@ class Journey:
 
     def record(self) -> dict[str, Any]:
         """What --json prints."""
-        tested = None
-        if self.result is not None and self.test is not None:
-            tested = tested_record(self.result, self.test)
         return {
             **tuned_record(self.tuned),
-            "test": tested,
+            "test": None if self.result is None else tested_record(self.result),
             "comparison": None if self.compared is None else self.compared.to_dicts(),
             "model": str(self.model),
             "report": str(self.report),
@@ -173,17 +175,16 @@ def travel(
     it was fitted on, and `page` what else the report shows.
     """
     tuned = tune.fit_named(estimator, validation)
-    # Rows without labels served as reference in tuning; peers can make no use of them.
-    labelled = validation.labelled()
     result = compared = None
     if test is not None and test.labels is not None:
         result = evaluate(tuned, test)
-        compared = _compare(tuned, labelled, test)
+        # Rows without labels served as reference in tuning; peers can make no use of them.
+        compared = _compare(tuned, validation.labelled(), test)
     # The report takes seconds: an interrupt meanwhile should leave nothing behind.
     page |= {"comparison": compared, "seen": test is None}
     write_report(tuned, validation if test is None else test, report, force=force, **page)
     tune.save_model(tuned, model, force=force, data=data)
-    return Journey(tuned, test, result, compared, model, report)
+    return Journey(tuned, result, compared, model, report)
 
 
 def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:
@@ -218,7 +219,7 @@ def show_journey(journey: Journey) -> None:
     out.print(tried_table(tuned))
     out.print(tune.applied_words(tuned))
     if journey.result is not None and journey.compared is not None:
-        _show_result(journey.result)
+        _show_result(tuned, journey.result)
         _show_comparison(tuned, journey.result, journey.compared)
 
 
@@ -241,13 +242,13 @@ def tried_table(tuned: Adjuster) -> Table:
     return table
 
 
-def _show_result(result: Evaluation) -> None:
+def _show_result(tuned: Adjuster, result: Evaluation) -> None:
     verdict = result.verdict
     was_seen = any(caution.code == "tuned_on_these_rows" for caution in verdict.cautions)
     unseen = "" if was_seen else " that it has not seen"
     screen.head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
     out.print(f"On the test rows {rise_words(verdict)}; {change_words(verdict)}.")
-    losers = result.applied.only_losing(result.classes.tolist())
+    losers = result.applied.only_losing(tuned.classes_.tolist())
     if losers:
         out.print(losers)
     if result.kept is not None:
@@ -297,7 +298,7 @@ def _check_model(options: Check, model: Path) -> bool:
     page = _page(options, {"Model": model, "Rows": source}, layout, new)
     write_report(fitted, new, options.report, scoring=scoring, **page)
     if options.json:
-        print_json({"test": tested_record(result, new), "report": str(options.report)})
+        print_json({"test": tested_record(result), "report": str(options.report)})
     else:
         _show_judged(fitted, result)
         out.say(f"Report, with all rows that changed: {options.report.absolute()}")
@@ -369,20 +370,21 @@ def demo(options: Demo) -> None:
         screen.head("What do the numbers mean?")
         out.print(MEANING)
         if journey.result is not None:
-            _show_rows(data.queries, journey.result)
+            changed = list(journey.tuned.explain(data.test.proba))
+            _show_rows(changed, journey.result, data.queries)
         show_files(journey)
         out.print("Next:   altnorm check val.parquet test.parquet --label NAME")
     if options.open_page:
         webbrowser.open(options.output.absolute().as_uri())
 
 
-def _show_rows(queries: Sequence[str], result: Evaluation) -> None:
+def _show_rows(changed: list[ChangedRow], result: Evaluation, queries: Sequence[str]) -> None:
     screen.head("Why? Three rows that were fixed and one that was broken")
     for numbers, n, mark, style in (
         (result.fixed, 3, "fixed", "green"),
         (result.broken, 1, "broken", "red"),
     ):
-        for row in _telling([row for row in result.explanation if row.row in numbers], n):
+        for row in _telling([row for row in changed if row.row in numbers], n):
             out.print(Text(f"{mark:>6}", style=style), Text(f"“{queries[row.row]}”"))
             out.print(Padding(Text(str(row), style="dim"), (0, 0, 0, 7)))
 
@@ -391,7 +393,7 @@ def _telling(rows: list[ChangedRow], n: int) -> list[ChangedRow]:
     """The clearest changes, no class twice."""
     chosen: list[ChangedRow] = []
     for row in sorted(rows, key=lambda row: -row.proba_after):
-        seen = {name for other in chosen for name in (other.before, other.after)}
-        if not seen & {row.before, row.after}:
+        named = {name for earlier in chosen for name in (earlier.before, earlier.after)}
+        if not named & {row.before, row.after}:
             chosen.append(row)
     return chosen[:n]

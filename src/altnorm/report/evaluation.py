@@ -95,9 +95,8 @@ class Evaluation:
     reliability: tuple[Reliability, Reliability]  # before and after
     fixed: np.ndarray  # row numbers
     broken: np.ndarray
-    explanation: Explanation  # why each changed row changed
+    ids: np.ndarray  # of all rows: theirs, or their numbers
     applied: Applied
-    classes: np.ndarray  # names
     kept: Kept | None = None  # whether the promise of a target accuracy holds here
 
 
@@ -111,7 +110,7 @@ def evaluate(model: FittedModel, predictions: Predictions, *, scoring: Any = Non
     check_kind(predictions, model)
     truth = predictions.codes
     applied = apply(model, predictions.proba, truth)
-    purpose, classes = purpose_of(model, scoring), class_names(model, predictions)
+    purpose = purpose_of(model, scoring)
     kind, asked = purpose.kind, purpose.score
     # With rows left to a person, what other scores would count is not defined.
     names = ("neg_log_loss",) if applied.unscored.size else kind.scores
@@ -121,7 +120,7 @@ def evaluate(model: FittedModel, predictions: Predictions, *, scoring: Any = Non
         compare_predictions(truth, *sides[score.needs], scoring=score, groups=predictions.groups)
         for score in (asked, *others)
     )
-    rows = Labelled(applied.before, truth, np.ones(len(truth)), classes)
+    rows = Labelled(applied.before, truth, np.ones(len(truth)), class_names(model, predictions))
     price = purpose.price(rows, applied.old, applied.new, applied.after)
     cautions = [_seen_before(model, applied.before), price]
     fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
@@ -132,9 +131,8 @@ def evaluate(model: FittedModel, predictions: Predictions, *, scoring: Any = Non
         (reliability(applied.before, truth), reliability(applied.after, truth)),
         np.flatnonzero(fewer > 0),
         np.flatnonzero(fewer < 0),
-        applied.explain(model, classes),
+        np.arange(len(truth)) if predictions.ids is None else predictions.ids,
         applied,
-        classes,
         _hold_to_promise(model, applied, predictions.groups),
     )
 
@@ -252,12 +250,10 @@ def read_case(
     if predictions.labels is not None and not seen:
         evaluation = evaluate(model, predictions, scoring=scoring)
         applied = judged = evaluation.applied
-        explanation = evaluation.explanation
     else:
         # Labels that tuning has used would show the model better than it is.
         applied = apply(model, predictions.proba)
         judged = _cross_fitted(model) if seen else None
-        explanation = applied.explain(model, classes)
     return Case(
         model,
         chosen_model(model),
@@ -265,7 +261,7 @@ def read_case(
         classes,
         [*short_names(classes), "left to a person"],
         applied,
-        explanation,
+        applied.explain(model, classes),
         evaluation,
         judged,
         model.drift(predictions.proba) if isinstance(model, ProbabilityTransformer) else None,
