@@ -27,7 +27,6 @@ from altnorm.cli._options import (
     argument,
     flag,
     option,
-    significance,
 )
 
 MODEL = Path("altnorm-model.safetensors")
@@ -240,7 +239,7 @@ class Judge(Command):
 
     model: Path = MODEL_FILE
     asked: Path = argument("ASKED", "File that `ask` wrote, with some labels filled in.")
-    significance: float = significance(0.05)
+    significance: float = option("P", "Significance level.", default=0.05)
     strict: bool = STRICT
     json: bool = JSON
 

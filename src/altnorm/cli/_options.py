@@ -65,11 +65,6 @@ def flag(name: str, help: str, *, default: bool = False) -> Any:
     return typer.Option(default, name, metavar="", help=help)
 
 
-def significance(default: float) -> Any:
-    """The level of a test."""
-    return option("P", "Significance level.", default=default)
-
-
 MODEL_FILE = argument("MODEL", "Model file that `tune` or `check` wrote.")
 OUTPUT = option("FILE", "File to write.", "--output", "-o", default=...)
 FORCE = flag("--force", "Replace an existing output.")
@@ -83,7 +78,7 @@ JOBS = option(
 
 @dataclass(frozen=True)
 class Tuning:
-    """What tuning looks for, and how."""
+    """What tuning looks for, and how: parameters of :class:`~altnorm.Adjuster`."""
 
     scoring: str | None = option(
         "SCORE",
@@ -105,20 +100,11 @@ class Tuning:
         "Several labels per row: `labelwise`, each label a problem of its own, or `pairs`, all "
         "labels one two-class problem, as in the paper.",
     )
-    significance: float = significance(0.01)
+    significance: float = option("P", "Significance level.", default=0.01)
     insist: bool = flag(
         "--insist", "Apply the best correction even without evidence, or if the input looks wrong."
     )
-    jobs: int = JOBS
-
-    def for_fits_only(self) -> dict[str, bool]:
-        """Which options are given that only a fit could use."""
-        return {
-            "--costs": self.costs is not None,
-            "--insist": self.insist,
-            "--multilabel": self.multilabel is not None,
-            "--target-accuracy": self.target_accuracy is not None,
-        }
+    n_jobs: int = JOBS
 
 
 # Columns of a file: a layout, of which each command takes the fields that are options here.

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute as pc
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
@@ -23,6 +25,7 @@ from altnorm.cli._options import prefix_words
 from altnorm.cli._records import file_words, print_json
 from altnorm.cli._screen import advised, by_class, errors, out, progress
 from altnorm.decisions.decision import decision_of
+from altnorm.deploy.arrow import apply_batches, output_schema
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.io.columns import class_columns, column_matrix, spare_hint
@@ -32,8 +35,6 @@ from altnorm.io.predictions import check_adjusted, read_predictions, write_predi
 from altnorm.io.tables import find_predicted, open_table, write_table
 from altnorm.report.evaluation import check_kind
 
-PREDICTION = "prediction"
-"""Name of the column of decisions."""
 _MOST_NUMBERS = 2**22  # that are kept of a stream
 _N_SHOWN = 5  # classes whose share changes most
 _MOST_ROWS = 4096  # looked at for drift: enough, and a small share of the work
@@ -129,15 +130,13 @@ def open_classes(
 
 def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     """Adjust a table batch by batch."""
-    from altnorm.deploy.arrow import apply_batches, output_schema
-
     output, model = options.output, changes.fitted
     if str(output) != STANDARD and format_of(output) in (None, *ARRAYS):
         raise InputError(
             f"A table cannot become '{output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
         )
-    prediction = None if options.no_prediction else options.prediction or PREDICTION
+    prediction = None if options.no_prediction else options.prediction or "prediction"
     names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
     how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
     with open_classes(options.source, layout, model) as (table, columns):
@@ -173,14 +172,10 @@ def _remembered(batches: Iterator[Any], waiting: deque[Any]) -> Iterator[Any]:
 
 def _emptied(batch: Any, is_missing: np.ndarray, names: Collection[str | None]) -> Any:
     """The batch with nothing in the rows that are missing, in the columns that are named."""
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
     if not is_missing.any():
         return batch
-    return _replaced(
-        batch, names, lambda p: pc.if_else(pa.array(is_missing), pa.scalar(None, p.type), p)
-    )
+    missing = pa.array(is_missing)
+    return _replaced(batch, names, lambda p: pc.if_else(missing, pa.scalar(None, p.type), p))
 
 
 def _replaced(batch: Any, names: Collection[str | None], change: Callable[[Any], Any]) -> Any:

@@ -120,16 +120,7 @@ def _tune_unlabelled(options: Tune, predictions: Predictions, prior: Any) -> Non
 def settings_of(tuning: Tuning, predictions: Predictions) -> dict[str, Any]:
     """Return options as :class:`~altnorm.Adjuster` takes them."""
     costs = None if tuning.costs is None else read_cost_file(tuning.costs, predictions.classes)
-    return {
-        "scoring": tuning.scoring,
-        "costs": costs,
-        "target_accuracy": tuning.target_accuracy,
-        "multilabel": tuning.multilabel,
-        "significance": tuning.significance,
-        "insist": tuning.insist,
-        "n_jobs": tuning.jobs,
-        "input": predictions.input,
-    }
+    return {**vars(tuning), "costs": costs, "input": predictions.input}
 
 
 def fit_named(estimator: Adjuster, predictions: Predictions) -> Adjuster:
