@@ -62,16 +62,11 @@ def out(capsys):
     return capsys.readouterr().out
 
 
-def words(capsys):
-    """What was printed, whatever the terminal's width."""
-    return " ".join(out(capsys).split())
-
-
-def said(capsys, arguments):
-    """Run a command that must do its work; return what it prints, whatever the terminal's width."""
+def said(capsys, arguments, status=0):
+    """Run a command; return what it prints, whatever the terminal's width."""
     capsys.readouterr()
-    assert run(arguments) == 0
-    return words(capsys)
+    assert run(arguments) == status
+    return " ".join(out(capsys).split())
 
 
 def told(capsys, arguments):

@@ -9,7 +9,7 @@ from altnorm import load
 from altnorm.cli import ask as ask_command
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
-from tests.commands import CLASSES, out, refused, run, said, table, told, write_log
+from tests.commands import CLASSES, refused, run, said, table, told, write_log
 from tests.io.test_untrusted_files import FORMULAS
 
 
@@ -57,8 +57,8 @@ def pool():
 
 
 def test_the_file_holds_what_ask_asks_for(folder, model, pool, capsys):
-    assert run(["ask", model, "test.parquet", "-n", "12", "-o", "ask.csv", "--label", "y"]) == 0
-    assert "12 rows to label" in out(capsys)
+    ask = ["ask", model, "test.parquet", "-n", "12", "-o", "ask.csv", "--label", "y"]
+    assert "12 rows to label" in said(capsys, ask)
     asked, proba = read(), pool[CLASSES].to_numpy()
     normalizer = load(model)
     rows = altnorm.ask(normalizer, proba, n=12)
@@ -92,8 +92,8 @@ def test_judge_says_what_the_library_says_and_what_to_do_next(folder, model, poo
         known = altnorm.judge(normalizer, proba, rows, pool["y"].to_numpy()[rows[:n]])
         found = check_judged(capsys, known)
         if n == 3:
-            assert run(["judge", model, "ask.csv", "--strict"]) == 1
-            assert "Next: go on with question 4 in ask.csv." in out(capsys)
+            text = said(capsys, ["judge", model, "ask.csv", "--strict"], status=1)
+            assert "Next: go on with question 4 in ask.csv." in text
     assert found["decision"] == "adopt"
     assert "altnorm apply model" in found["next"]
     fill(["neither"] * 900, 80)
@@ -157,8 +157,8 @@ def test_several_labels_per_row(folder, capsys):
     pd.DataFrame({"label": CLASSES, "share": truth.mean(axis=0)}).to_csv("b.csv", index=False)
     tune = ["tune", "tags.parquet", "--multilabel", "labelwise", "--prior", "b.csv", "--no-labels"]
     assert run([*tune, "-o", "model"]) == 0
-    assert run(["ask", "model", "tags.parquet", "-n", "25", "-o", "ask.csv"]) == 0
-    assert "from the top (yes or no), then: altnorm judge model ask.csv" in out(capsys)
+    text = said(capsys, ["ask", "model", "tags.parquet", "-n", "25", "-o", "ask.csv"])
+    assert "from the top (yes or no), then: altnorm judge model ask.csv" in text
     asked, normalizer = read(), load("model")
     rows = altnorm.ask(normalizer, pool.to_numpy(), n=25)
     assert asked.groupby("ask", sort=False)["row"].first().astype(int).tolist() == rows.tolist()
@@ -183,8 +183,8 @@ def test_where_nothing_changes_nothing_is_asked(folder, capsys):
     sure = pd.DataFrame(np.eye(3)[[0, 1, 2] * 5] * 0.97 + 0.01, columns=CLASSES)
     sure.to_parquet("sure.parquet")
     fit("val.parquet")
-    assert run(["ask", "model", "sure.parquet", "-o", "ask.csv"]) == 0
-    assert "The model changes no decision in 15 rows: nothing to label." in out(capsys)
+    text = said(capsys, ["ask", "model", "sure.parquet", "-o", "ask.csv"])
+    assert "The model changes no decision in 15 rows: nothing to label." in text
     assert not (folder / "ask.csv").exists()
 
 
@@ -294,8 +294,8 @@ def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
     known = altnorm.judge(models[0], proba, rows, truth, against=models[1]).to_dict()
     assert {name: found[name] for name in known} == known
     fill(["neither"] * 900, 30)
-    assert run(["judge", "second", "ask.csv"]) == 0
-    assert "altnorm ask second POOL --against MODEL0 -n" in out(capsys)
+    text = said(capsys, ["judge", "second", "ask.csv"])
+    assert "altnorm ask second POOL --against MODEL0 -n" in text
     assert "same models, pool and seed" in refused(capsys, *ask)
 
 

@@ -15,8 +15,6 @@ import typer
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, load
 from altnorm.cli import _screen as screen
 from altnorm.cli._run import make_app
-from altnorm.cli._screen import advised
-from altnorm.estimator.drift import Drift
 from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
 
 
@@ -156,8 +154,6 @@ def test_advice_is_to_pass_options(folder, capsys):
     near[CLASSES] = near[CLASSES].div(near[CLASSES].sum(axis=1), axis=0)
     near.to_parquet("copies.parquet")
     assert "that says which with --group." in said(capsys, [*tune, "-o", "m2", *QUICK])
-    drift = str(Drift(0.1, 0.2, 0.3, drifted=True, n_rows=9, advice="adapt"))
-    assert "run `altnorm adapt` with --assume label-shift;" in advised("adapt", drift)
 
 
 def test_bugs_are_not_passed_off_as_bad_input(folder, capsys, monkeypatch):
@@ -187,8 +183,7 @@ def test_version(capsys):
 def test_help(capsys):
     assert "altnorm demo" in said(capsys, [])
     for name in COMMANDS:
-        assert run([name, "--help"]) == 0
-        printed = out(capsys)
+        printed = said(capsys, [name, "--help"])
         assert f"Example: altnorm {name}" in printed
         # Signs of Typer's own, which are no words.
         assert not re.search(r"\{\w+\}|<bool>|\[\d*<?=?x", printed)
@@ -320,10 +315,8 @@ def test_names_are_text_not_markup_and_control_characters_are_escaped(folder, ca
     frame = pd.DataFrame(proba, columns=names).assign(y=np.array(names)[codes])
     frame.to_parquet("odd.parquet")
     model = "odd [red].model"
-    assert run(["tune", "odd.parquet", "--label", "y", "-o", model, *QUICK]) == 0
-    assert model in out(capsys)
-    assert run(["info", model]) == 0
-    shown = out(capsys)
+    assert model in said(capsys, ["tune", "odd.parquet", "--label", "y", "-o", model, *QUICK])
+    shown = said(capsys, ["info", model])
     assert {"\x1b", "\u202e"}.isdisjoint(shown)
     assert all(ODD[name] in shown for name in names)
     frame.drop(columns=names[1]).to_parquet("bad.parquet")
