@@ -346,7 +346,7 @@ class TestWhy:
         page = report_on(model, TEST)
         assert "of the rows are in doubt" in page.text
         assert self.families(page) == [FAMILY_NAMES["alternating"]]
-        assert "factors" in page.bars
+        assert "factors" not in page.bars  # it depends on the row
 
     def test_a_person_is_named(self):
         page = report_on(adjusted("person"), TEST)

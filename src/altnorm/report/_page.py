@@ -24,7 +24,7 @@ from altnorm.adjuster.comparison import Comparison
 from altnorm.decisions.purpose import purpose_of
 from altnorm.evidence.promise import coverage_of
 from altnorm.report import _words as words, measures
-from altnorm.report.evaluation import Case
+from altnorm.report.evaluation import Applied, Case
 
 STYLES = ("style.css", "print.css")
 MAX_BARS = 16  # of a chart
@@ -50,7 +50,6 @@ def render(
     """Fill the template; everything that comes from outside is escaped."""
     script = _read("page.js")
     style = "".join(map(_read, STYLES))
-    factors = measures.favoured(case.model, case.applied.before)
     return _template().render(
         title=title or "Adjusted predictions",
         about=about,
@@ -65,7 +64,7 @@ def render(
         gates=case.tuned.gates.rows() if case.tuned is not None and case.tuned.gates else [],
         scores=_scores(case),
         peers=_peers(comparison),
-        charts=_charts(case, factors),
+        charts=_charts(case),
         classes=_classes(case),
         purpose=score_name(purpose_of(case.model).score.name, case.kind.is_multilabel),
         why=list(words.why(case)),
@@ -151,20 +150,18 @@ Lines = Iterable[tuple[str, Parts, str]]  # names, parts and texts
 Bars = list[tuple[str, list[tuple[str, float, float]], str]]  # parts: kinds, starts and widths
 
 
-def _charts(case: Case, factors: np.ndarray | None) -> dict[str, Bars]:
+def _charts(case: Case) -> dict[str, Bars]:
     """Bars of what changes, by pairs and by classes, and of what makes it change."""
     lines: dict[str, Lines] = {}
-    names = case.names
-    old, new, truth = case.applied.old, case.applied.new, case.applied.truth
+    judged, factors = case.judged, measures.favoured(case.model)
     if len(case.explanation):
         if not case.kind.is_multilabel:
-            lines["flows"] = _flow_lines(old, new, truth, names)
+            lines["flows"] = _flow_lines(case.applied, case.names)
         lines["changes"] = _change_lines(case)
-    judged = case.judged
     if hasattr(case.chosen, "matrix_") and judged is not None and judged.truth is not None:
-        lines["confusions"] = _confusion_lines(judged.old, judged.new, judged.truth, names)
+        lines["confusions"] = _confusion_lines(judged, judged.truth, case.names)
     if factors is not None:
-        lines["factors"] = _factor_lines(factors, names)
+        lines["factors"] = _factor_lines(factors, case.names)
     charts = {name: _chart(list(bars)) for name, bars in lines.items()}
     return {name: bars for name, bars in charts.items() if bars}
 
@@ -181,10 +178,9 @@ def _chart(lines: list[tuple[str, Parts, str]]) -> Bars:
     return bars
 
 
-def _flow_lines(
-    old: np.ndarray, new: np.ndarray, truth: np.ndarray | None, names: list[str]
-) -> Lines:
+def _flow_lines(applied: Applied, names: list[str]) -> Lines:
     """Rows from one class to another, and what became of them."""
+    old, new, truth = applied.old, applied.new, applied.truth
     flows = measures.count_pairs(old, new, old != new)
     # Equal flows stay put: the same page each time.
     for pair in sorted(flows, key=lambda pair: (-flows[pair], pair))[:MAX_BARS]:
@@ -224,10 +220,9 @@ def _both_sides(all_less: np.ndarray, less: float, more: float, kinds: tuple[str
     return [("", all_less.max() - less), (kinds[1], less), (kinds[0], more)]
 
 
-def _confusion_lines(
-    old: np.ndarray, new: np.ndarray, truth: np.ndarray, names: list[str]
-) -> Lines:
+def _confusion_lines(judged: Applied, truth: np.ndarray, names: list[str]) -> Lines:
     """Confusions that were repaired, most repaired first, and what is left of them."""
+    old, new = judged.old, judged.new
     before, after = (measures.count_pairs(truth, side, side != truth) for side in (old, new))
     fixed = measures.count_pairs(truth, old, (old != truth) & (new == truth))
     for pair in sorted(fixed, key=lambda pair: (-fixed[pair], -before[pair], pair))[:MAX_BARS]:

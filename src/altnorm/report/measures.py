@@ -10,12 +10,10 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logit
 
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import chosen_model
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.families import Identity
 
 
 class ClassChanges(NamedTuple):
@@ -79,46 +77,24 @@ def reliability(proba: np.ndarray, truth: np.ndarray, *, n_bins: int = 12) -> Re
     return Reliability(mean, share, count, float(np.average(np.abs(mean - share), weights=count)))
 
 
-def favoured(model: FittedModel, before: np.ndarray) -> np.ndarray | None:
+def favoured(model: FittedModel) -> np.ndarray | None:
     """Factor by which a fitted transformer favours each class, 1 on average; None if it has none.
 
-    That of a bias and of a decision's weights (of odds and thresholds, with several labels) is
-    known; what other methods do to a class depends on the row, and the typical factor is measured.
-    A matrix favours pairs of classes, not classes.
+    It is that of a bias and of a decision's weights (of odds and thresholds, with several labels).
+    What other methods do to a class depends on the row, and a matrix favours pairs of classes.
     """
     chosen, mixture = chosen_model(model), getattr(model, "mixture_", None)
-    multilabel, log_f = kind_of(model).is_multilabel, np.zeros(before.shape[1])
-    if mixture is not None and not mixture.needs_correction:
-        pass
-    elif hasattr(chosen, "bias_") and not hasattr(chosen, "matrix_"):
-        log_f = np.array(chosen.bias_, dtype=float)
-    elif not isinstance(chosen, Identity) and not hasattr(chosen, "matrix_"):
-        # Without the temperature that follows: it favours no class.
-        log_f = _measured(before, np.asarray(chosen.adjusted(before)), multilabel)
+    log_f = np.zeros(len(model.classes_))
+    is_corrected = mixture is None or mixture.needs_correction
+    if is_corrected and hasattr(chosen, "bias_") and not hasattr(chosen, "matrix_"):
+        log_f = log_f + chosen.bias_
     decision = decision_of(model)
     if decision.kind == "weights":
         log_f = log_f + np.log(decision.values)
     elif decision.kind == "thresholds":
         log_f = log_f + np.log1p(-decision.values) - np.log(decision.values)
-    log_f -= 0.0 if multilabel else log_f.mean()
+    log_f -= 0.0 if kind_of(model).is_multilabel else log_f.mean()
     return None if np.allclose(log_f, 0, atol=1e-6) else np.exp(log_f)
-
-
-def _measured(before: np.ndarray, after: np.ndarray, multilabel: bool) -> np.ndarray:
-    """Mean logarithm of the factor of each class, or of the odds of each label.
-
-    Entries count as far as the class was a candidate; a zero has no factor.
-    """
-    inside = (before > 0) & (after > 0) & (before != after)
-    if multilabel:
-        inside &= (before < 1) & (after < 1)
-    old, new = (np.where(inside, p, 0.5) for p in (before, after))
-    change = logit(new) - logit(old) if multilabel else np.log(new) - np.log(old)
-    weight = np.where(inside, old * (1 - old) if multilabel else old, 0.0)
-    total = weight.sum(axis=0)
-    return np.divide(
-        (weight * change).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
-    )
 
 
 def count_classes(codes: np.ndarray, m: int) -> np.ndarray:
