@@ -302,17 +302,6 @@ class TestWhy:
             assert float(shown[name][2:]) == pytest.approx(factor, rel=0.05)
         assert self.families(page) == []
 
-    def test_long_names_lose_their_middle(self):
-        long = [f"a request about {word} that somebody must answer in writing" for word in "abcd"]
-        names = np.array([*long, f"{long[0][:40]} or not at all {long[0][-20:]}"])
-        model = copy(adjusted())
-        model.classes_ = names
-        page = report_on(model, rare(seed=2, names=names))
-        shown = [f"{name[:30]}…{name[-17:]}" for name in names[1:4]]
-        assert page.data["classes"][1:4] == shown
-        assert [page.data["classes"][0], page.data["classes"][4]] == names[[0, 4]].tolist()
-        assert all(name in page.text for name in names)  # in the table of every class
-
     def test_a_matrix_names_the_pairs(self):
         test, model = confused(seed=2), adjusted("matrix")
         page = report_on(model, test)

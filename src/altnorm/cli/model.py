@@ -99,13 +99,9 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
     """The rule, and its numbers by class."""
     if decision.on_input:
         return "as the predictions came"
-    if decision.is_argmax and decision.least:
-        return (
-            f"the most probable class, from a probability of {decision.least:.3g} on; other rows "
-            "are left to a person"
-        )
     if decision.is_argmax:
-        return "the most probable class"
+        left = f", from a probability of {decision.least:.3g} on; other rows are left to a person"
+        return f"the most probable class{left if decision.least else ''}"
     names = [name_cell(name) for name in classes]
     if decision.kind != "costs":
         return f"{RULES[decision.kind]}: {_by_name(names, decision.values)}"

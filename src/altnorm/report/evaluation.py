@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,11 +26,11 @@ from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.seen import share_seen
 from altnorm.evidence.suspicion import Labelled
 from altnorm.evidence.verdict import SIGNIFICANCE, Caution, Verdict, compare_predictions
+from altnorm.io.labels import names_of
 from altnorm.io.predictions import Predictions
 from altnorm.report.measures import Reliability, class_changes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
-MAX_NAME = 48  # characters of a class
 MAX_LOSING = 4  # classes that a sentence names
 
 
@@ -233,14 +232,6 @@ class Case:
         return None if self.evaluation is None else self.evaluation.verdict
 
 
-def short_names(classes: np.ndarray) -> list[str]:
-    """Names without the middle of a very long one, unless another one then looks the same."""
-    names = list(map(str, classes.tolist()))
-    short = [n if len(n) <= MAX_NAME else f"{n[: MAX_NAME - 18]}…{n[-17:]}" for n in names]
-    times = Counter(short)
-    return [s if times[s] == 1 else n for s, n in zip(short, names, strict=True)]
-
-
 def read_case(
     model: FittedModel, predictions: Predictions, *, scoring: Any = None, seen: bool = False
 ) -> Case:
@@ -259,7 +250,7 @@ def read_case(
         chosen_model(model),
         kind_of(model),
         classes,
-        [*short_names(classes), "left to a person"],
+        [*names_of(classes), "left to a person"],
         applied,
         applied.explain(model, classes),
         evaluation,
