@@ -20,20 +20,20 @@ def read(name="ask.csv"):
 def fill(truth, n, name="ask.csv"):
     """Answer the first `n` questions."""
     asked = read(name)
-    known = np.asarray(truth)[asked["row"].astype(int)]
-    asked["label"] = np.where(np.arange(len(asked)) < n, known, asked["label"])
+    answers = np.asarray(truth)[asked["row"].astype(int)]
+    asked["label"] = np.where(np.arange(len(asked)) < n, answers, asked["label"])
     asked.to_csv(name, index=False)
 
 
-def judged(capsys):
-    return told(capsys, ["judge", "model", "ask.csv", "--json"])
+def judged(capsys, model="model"):
+    return told(capsys, ["judge", model, "ask.csv", "--json"])
 
 
-def check_judged(capsys, known):
+def check_judged(capsys, judgement, model="model"):
     """The command says what the library says."""
-    found, known = judged(capsys), known.to_dict()
-    assert {name: found[name] for name in known} == known
-    return found
+    record, expected = judged(capsys, model), judgement.to_dict()
+    assert {name: record[name] for name in expected} == expected
+    return record
 
 
 def fit(path, name="model", *, threshold=0.75, **layout):
@@ -64,8 +64,8 @@ def test_the_file_holds_what_ask_asks_for(folder, model, pool, capsys):
     rows = altnorm.ask(normalizer, proba, n=12)
     assert asked["row"].astype(int).tolist() == rows.tolist()
     assert asked["ask"].tolist() == [str(i) for i in range(1, 13)]
-    own = ["ask", "row", "note", "id", "candidate_1", "candidate_2", "label", "pool"]
-    assert asked.columns.tolist() == own
+    columns = ["ask", "row", "note", "id", "candidate_1", "candidate_2", "label", "pool"]
+    assert asked.columns.tolist() == columns
     assert asked["note"].tolist() == ["a, b"] * 12
     assert asked["id"].astype(int).tolist() == rows.tolist()
     before, after = CLASSES[proba.argmax(axis=1)][rows], normalizer.predict(proba)[rows]
@@ -89,17 +89,17 @@ def test_judge_says_what_the_library_says_and_what_to_do_next(folder, model, poo
     rows = altnorm.ask(normalizer, proba, n=80)
     for n in (0, 3, 80):
         fill(pool["y"], n)
-        known = altnorm.judge(normalizer, proba, rows, pool["y"].to_numpy()[rows[:n]])
-        found = check_judged(capsys, known)
+        judgement = altnorm.judge(normalizer, proba, rows, pool["y"].to_numpy()[rows[:n]])
+        record = check_judged(capsys, judgement)
         if n == 3:
             text = said(capsys, ["judge", model, "ask.csv", "--strict"], status=1)
             assert "Next: go on with question 4 in ask.csv." in text
-    assert found["decision"] == "adopt"
-    assert "altnorm apply model" in found["next"]
+    assert record["decision"] == "adopt"
+    assert "altnorm apply model" in record["next"]
     fill(["neither"] * 900, 80)
-    found = judged(capsys)
-    assert (found["n_labelled"], found["n_fixed"], found["n_broken"]) == (80, 0, 0)
-    assert f"altnorm ask model POOL -n {found['n_expected']} -o ask.csv appends" in found["next"]
+    record = judged(capsys)
+    assert (record["n_labelled"], record["n_fixed"], record["n_broken"]) == (80, 0, 0)
+    assert f"altnorm ask model POOL -n {record['n_expected']} -o ask.csv" in record["next"]
 
 
 def test_asking_again_appends_and_keeps_the_labels(folder, model, pool, capsys):
@@ -121,9 +121,9 @@ def test_asking_again_appends_and_keeps_the_labels(folder, model, pool, capsys):
 def test_a_spreadsheet_may_sort_the_lines_and_use_semicolons(folder, model, pool, capsys):
     assert run(["ask", model, "test.parquet", "-n", "30", "-o", "ask.csv"]) == 0
     fill(pool["y"], 20)
-    known = judged(capsys)
+    in_order = judged(capsys)
     read().sort_values("label").to_csv("ask.csv", index=False, sep=";", encoding="utf-8-sig")
-    assert judged(capsys) == known
+    assert judged(capsys) == in_order
     read_ = pd.read_csv("ask.csv", sep=";", dtype=str, keep_default_na=False)
     read_[read_["ask"] != "6"].to_csv("ask.csv", index=False)
     assert judged(capsys)["n_labelled"] == 5  # a deleted line is a missing label
@@ -139,10 +139,9 @@ def test_from_no_labels_at_all(folder, pool, capsys):
     prefixed = ["tune", "named.csv", "--no-labels", "--prefix", "p ", "-o", "model", "--force"]
     assert "altnorm ask model POOL --prefix 'p ' -o ask.csv" in said(capsys, prefixed)
     assert run([*arguments, "--force"]) == 0
-    known = altnorm.AlternatingNormalizer(prior=shares[CLASSES].to_numpy())
-    known.fit(pool[CLASSES].to_numpy())
     proba = pool[CLASSES].to_numpy()
-    np.testing.assert_array_equal(load("model").transform(proba), known.transform(proba))
+    expected = altnorm.AlternatingNormalizer(prior=shares[CLASSES].to_numpy()).fit(proba)
+    np.testing.assert_array_equal(load("model").transform(proba), expected.transform(proba))
     assert run(["ask", "model", "pool.csv", "-o", "ask.csv"]) == 0
     fill(pool["y"], 40)
     assert judged(capsys)["decision"] == "adopt"
@@ -289,10 +288,9 @@ def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
     pairs = asked[["candidate_1", "candidate_2"]].to_numpy()
     assert [set(p) for p in pairs] == [{a, b} for a, b in zip(before, after, strict=True)]
     fill(pool["y"], 30)
-    found = told(capsys, ["judge", "second", "ask.csv", "--json"])
     truth = pool["y"].to_numpy()[rows]
-    known = altnorm.judge(models[0], proba, rows, truth, against=models[1]).to_dict()
-    assert {name: found[name] for name in known} == known
+    judgement = altnorm.judge(models[0], proba, rows, truth, against=models[1])
+    check_judged(capsys, judgement, "second")
     fill(["neither"] * 900, 30)
     text = said(capsys, ["judge", "second", "ask.csv"])
     assert "altnorm ask second POOL --against MODEL0 -n" in text
@@ -311,13 +309,13 @@ def test_a_person_sees_what_is_named(folder, pool, capsys):
     fit("samples.dat", format="lm-eval")
     ask = ["ask", "model", "samples.dat", "--format", "lm-eval", "-n", "6", "-o"]
     assert "Shown with them: no column of the pool; --text NAME" in said(capsys, [*ask, "ask.csv"])
-    own = ["candidate_1", "candidate_2", "label", "pool"]
-    assert read().columns.tolist() == ["ask", "row", *own]
+    ours = ["candidate_1", "candidate_2", "label", "pool"]
+    assert read().columns.tolist() == ["ask", "row", *ours]
     texts = ("doc.about", "doc.question", "doc_id")
     named = [*ask, "named.csv", *(part for text in texts for part in ("--text", text))]
     assert "Shown with them: doc.about, doc.question, doc_id." in said(capsys, named)
     asked = read("named.csv")
-    assert asked.columns.tolist() == ["ask", "row", *texts, *own]
+    assert asked.columns.tolist() == ["ask", "row", *texts, *ours]
     # Questions with another number of options than most are left out.
     kept = [i for i in range(len(pool)) if i % 10]
     assert asked["doc.question"].tolist() == [f"q{kept[int(row)]}" for row in asked["row"]]
@@ -363,8 +361,8 @@ COSTS = np.array([[0.0, 1, 5, 0.4], [1, 0, 1, 0.4], [2, 2, 0, 0.4]])
 
 
 def test_questions_about_costs_and_rows_left_to_a_person(folder, pool, capsys):
-    known = pd.read_parquet("val.parquet")
-    altnorm.Adjuster(("bias",), costs=COSTS).fit(known[CLASSES], known["y"]).save("model")
+    labelled = pd.read_parquet("val.parquet")
+    altnorm.Adjuster(("bias",), costs=COSTS).fit(labelled[CLASSES], labelled["y"]).save("model")
     ask = ["ask", "model", "test.parquet", "--label", "y", "-n", "50", "-o", "ask.csv"]
     assert run([*ask, "--seed", "3"]) == 0
     asked, model, proba, truth = read(), load("model"), pool[CLASSES], pool["y"].to_numpy()

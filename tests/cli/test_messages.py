@@ -149,10 +149,6 @@ def test_warnings_are_one_line(folder, capsys):
     assert printed.count("\n") == 1
 
 
-def test_version(capsys):
-    assert said(capsys, ["--version"]).startswith("altnorm 0.")
-
-
 def test_help(capsys):
     assert "altnorm demo" in said(capsys, [])
     for name in COMMANDS:
@@ -344,7 +340,9 @@ def test_the_version_and_help_need_no_library(arguments):
     done = subprocess.run(
         [sys.executable, "-c", tell, *arguments], capture_output=True, text=True, check=True
     )
-    loaded = set(done.stdout.splitlines()[-1].split())
+    *printed, modules = done.stdout.splitlines()
+    assert "altnorm" in "".join(printed)
+    loaded = set(modules.split())
     assert "typer" in loaded
     assert loaded.isdisjoint({"numpy", "scipy", "sklearn", "pyarrow", "pandas"})
 

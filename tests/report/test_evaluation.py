@@ -26,22 +26,22 @@ def plain_score(truth, decided, purpose):
 @pytest.mark.parametrize("purpose", ["accuracy", "balanced_accuracy", "f1_macro", "person"])
 def test_the_purpose_judges_what_predict_decides(purpose):
     adjuster = adjusted(purpose)
-    found = evaluate(adjuster, TEST)
+    result = evaluate(adjuster, TEST)
     column = {name: j for j, name in enumerate([*NAMES, None])}
     new = np.array([column[name] for name in adjuster.predict(TEST.proba)])
     old, truth = TEST.proba.argmax(axis=1), TEST.codes
-    assert found.verdict.before == pytest.approx(plain_score(truth, old, purpose))
-    assert found.verdict.after == pytest.approx(plain_score(truth, new, purpose))
-    assert found.verdict.n_changed == (old != new).sum() > 0
+    assert result.verdict.before == pytest.approx(plain_score(truth, old, purpose))
+    assert result.verdict.after == pytest.approx(plain_score(truth, new, purpose))
+    assert result.verdict.n_changed == (old != new).sum() > 0
     left = new == 5
-    assert found.applied.left.tolist() == np.flatnonzero(left).tolist()
-    assert found.fixed.tolist() == np.flatnonzero((old != truth) & (new == truth)).tolist()
-    assert found.broken.tolist() == np.flatnonzero((old == truth) & (new != old) & ~left).tolist()
-    loss = next(one for one in found.scores if one.scoring == "neg_log_loss")
+    assert result.applied.left.tolist() == np.flatnonzero(left).tolist()
+    assert result.fixed.tolist() == np.flatnonzero((old != truth) & (new == truth)).tolist()
+    assert result.broken.tolist() == np.flatnonzero((old == truth) & (new != old) & ~left).tolist()
+    loss = next(score for score in result.scores if score.scoring == "neg_log_loss")
     assert loss.before == pytest.approx(-log_loss(truth, TEST.proba))
     assert loss.after == pytest.approx(-log_loss(truth, adjuster.transform(TEST.proba)))
     # What accuracy would make of a row that nobody has decided is not told.
-    assert (len(found.scores) == 1) == bool(left.any())
+    assert (len(result.scores) == 1) == bool(left.any())
 
 
 def test_calibration_error_is_the_mean_distance_in_bins_of_equal_size():
@@ -56,12 +56,12 @@ def test_calibration_error_is_the_mean_distance_in_bins_of_equal_size():
 
 def test_several_labels():
     adjuster, test = adjusted("labels"), labelled(seed=2)
-    found = evaluate(adjuster, test)
+    result = evaluate(adjuster, test)
     old, new = test.proba > 0.5, adjuster.predict(test.proba) > 0
     wrong = [(side != test.labels).sum(axis=1) for side in (old, new)]
-    assert found.verdict.after == pytest.approx(f1_score(test.labels, new, average="macro"))
-    assert found.fixed.tolist() == np.flatnonzero(wrong[1] < wrong[0]).tolist()
-    assert found.verdict.n_broken == ((old == test.labels) & (new != test.labels)).sum()
+    assert result.verdict.after == pytest.approx(f1_score(test.labels, new, average="macro"))
+    assert result.fixed.tolist() == np.flatnonzero(wrong[1] < wrong[0]).tolist()
+    assert result.verdict.n_broken == ((old == test.labels) & (new != test.labels)).sum()
 
 
 def test_other_estimators():
@@ -82,9 +82,9 @@ def test_a_tuned_normalizer_is_judged_by_its_score_and_logits_are_read():
     val, test = (rare(300, seed=s) for s in (1, 2))
     tuned = AlternatingNormalizerCV((1.0, 2.0), (1,), scoring="f1_macro", input="logits")
     tuned.fit(np.log(val.proba), val.labels)
-    found = evaluate(tuned, Predictions(np.log(test.proba), NAMES, test.labels, "logits"))
-    assert found.verdict.scoring == "f1_macro"
-    np.testing.assert_allclose(found.applied.before, test.proba)
+    result = evaluate(tuned, Predictions(np.log(test.proba), NAMES, test.labels, "logits"))
+    assert result.verdict.scoring == "f1_macro"
+    np.testing.assert_allclose(result.applied.before, test.proba)
 
 
 def test_wrong_kinds_are_refused():
