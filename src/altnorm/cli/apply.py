@@ -49,9 +49,9 @@ def apply(options: Apply) -> int:
     layout = replace(options.columns, logits=fitted.input == "logits")
     changes = ChangeCount(fitted)
     if find_source(options.source, layout).format not in ARRAYS:
-        _stream(changes, layout, options)
+        _adjust_table(changes, layout, options)
     elif options.prediction is None:
-        _whole(changes, layout, options)
+        _adjust_arrays(changes, layout, options)
     else:
         raise InputError("--prediction adds a column to a table", remedy="Name a table as input.")
     drifted = _tell(changes, options.output, time.perf_counter() - start, json=options.json)
@@ -128,8 +128,7 @@ def open_classes(
             yield table, columns
 
 
-def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
-    """Adjust a table batch by batch."""
+def _adjust_table(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     output, model = options.output, changes.fitted
     if str(output) != STANDARD and format_of(output) in (None, *ARRAYS):
         raise InputError(
@@ -187,8 +186,7 @@ def _replaced(batch: Any, names: Collection[str | None], change: Callable[[Any],
     return type(batch).from_arrays(columns, schema=batch.schema)
 
 
-def _whole(changes: ChangeCount, layout: Layout, options: Apply) -> None:
-    """Adjust a file of arrays."""
+def _adjust_arrays(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     model = changes.fitted
     predictions = read_predictions(options.source, layout, classes=model.classes_)
     check_kind(predictions, model)

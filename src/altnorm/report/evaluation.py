@@ -193,10 +193,9 @@ def check_kind(predictions: Predictions, model: FittedModel) -> None:
         remedy = "Tune a model with or without --multilabel, as the labels need."
         raise InputError(rule, remedy=remedy, value=labels.labels, code="multilabel")
     if predictions.input != model.input:
-        fitted, given = (
-            side.input.replace("proba", "probabilities") for side in (model, predictions)
-        )
-        rule = f"The model was fitted on {fitted}, and the file holds {given}"
+        words = {"proba": "probabilities", "logits": "logits"}
+        rule = f"The model was fitted on {words[model.input]}, and the file holds "
+        rule += words[predictions.input]
         remedy = "Give it the same kind of file."
         raise InputError(rule, remedy=remedy, value=predictions.input, code="input_kind")
 
