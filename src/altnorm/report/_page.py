@@ -67,7 +67,7 @@ def render(
         charts=_charts(case),
         classes=_classes(case),
         purpose=score_name(purpose_of(case.model).score.name, case.kind.is_multilabel),
-        why=list(words.why(case)),
+        why=[*words.why_proba(case), *words.why_decision(case)],
         n_changed=int(np.unique(case.explanation.row).size),
         settings=_settings(case),
         versions=versions(),

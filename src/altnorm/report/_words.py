@@ -58,11 +58,9 @@ def answer(case: Case) -> Answer:
     if tuned is not None and not (tuned.adopted or tuned.insisted):
         return _not_adopted(tuned, getattr(case.model, "calibration_", None))
     if tested is not None:
-        return _with_losers(case, _tested(tuned, tested))
-    if tuned is not None and tuned.insisted:
-        return _insisted(tuned)
+        return _tested(tuned, tested)
     if tuned is not None:
-        return _with_losers(case, _only_tuned(case, tuned))
+        return _only_tuned(case, tuned)
     return Answer(
         "open",
         "Open: there are no labels.",
@@ -70,21 +68,12 @@ def answer(case: Case) -> Answer:
     )
 
 
-def _with_losers(case: Case, answer: Answer) -> Answer:
-    """The same answer, with the classes that only lose."""
-    losers = "" if case.judged is None else case.judged.only_losing(case.names)
-    return answer._replace(sentence=f"{answer.sentence} {losers}".rstrip())
-
-
-def _insisted(tuned: Verdict) -> Answer:
-    basis = f"cross-validated on {plural(tuned.n_rows, 'row')}"
-    details = ". ".join(capital(text) for text in remarks(tuned))
-    headline = "Applied because you insisted."
-    return Answer("care", headline, f"{_rise(tuned)}, {basis}. {details}.", basis, tuned)
-
-
 def _only_tuned(case: Case, tuned: Verdict) -> Answer:
     basis = f"cross-validated on {plural(tuned.n_rows, 'validation row')}"
+    notes = "".join(f" {capital(text)}." for text in remarks(tuned))
+    if tuned.insisted:
+        sentence = f"{_rise(tuned)}, {basis}.{notes}"
+        return Answer("care", "Applied because you insisted.", sentence, basis, tuned)
     unconfirmed = (
         "A test set would confirm it."
         if case.seen
@@ -97,9 +86,7 @@ def _only_tuned(case: Case, tuned: Verdict) -> Answer:
         return Answer("care", price, sentence + evidence, basis, tuned)
     # Likelihoods may have decided where the interval of the score itself still holds a loss.
     tone, start = ("yes", "Yes") if tuned.ci_low > 0 else ("care", "Probably")
-    headline = f"{start}, as far as validation tells."
-    more = "".join(f" {capital(text)}." for text in remarks(tuned))
-    return Answer(tone, headline, sentence + more, basis, tuned)
+    return Answer(tone, f"{start}, as far as validation tells.", sentence + notes, basis, tuned)
 
 
 def _tested(tuned: Verdict | None, tested: Verdict) -> Answer:
@@ -172,6 +159,8 @@ def _not_adopted(tuned: Verdict, calibration: Verdict | None) -> Answer:
 def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
     """What the reader should know before using the answer, each in a sentence."""
     sentences = [_alternative(case, comparison), _other_scores(case)]
+    if case.judged is not None:
+        sentences.append(case.judged.only_losing(case.names))
     tested = () if case.tested is None else case.tested.cautions
     sentences += [c.text for c in tested]
     codes = {c.code for c in tested}
@@ -219,13 +208,8 @@ def _other_scores(case: Case) -> str:
     return f"Not everything improves: {changed}. Decide which score matters to you."
 
 
-def why(case: Case) -> Iterator[str]:
-    """Say what the model does, sentence by sentence; of what was chosen alone."""
-    yield from _why_proba(case)
-    yield from _why_decision(case)
-
-
-def _why_proba(case: Case) -> Iterator[str]:
+def why_proba(case: Case) -> Iterator[str]:
+    """Say what the model does to probabilities; of what was chosen alone."""
     chosen, mixture = case.chosen, getattr(case.model, "mixture_", None)
     untouched = isinstance(chosen, Identity) if mixture is None else mixture.changes_nothing
     if untouched:
@@ -267,7 +251,8 @@ def _why_correction(case: Case, chosen: Any) -> str:
     return f"{action} by a factor of its own, learnt from labels under a penalty."
 
 
-def _why_decision(case: Case) -> Iterator[str]:
+def why_decision(case: Case) -> Iterator[str]:
+    """Say how the model decides, unless it is for what is most probable."""
     decision = decision_of(case.model)
     if decision.is_argmax:
         return
