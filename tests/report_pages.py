@@ -77,6 +77,12 @@ def adjusted(purpose="accuracy"):
     return fitted
 
 
+def decided_codes(model, rows):
+    """Column of the class that a model decides for, one more for a person."""
+    column = {name: j for j, name in enumerate([*NAMES, None])}
+    return np.array([column[name] for name in model.predict(rows.proba)])
+
+
 def render_report(model, predictions, **options):
     """Return the page that is written."""
     with TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ import pytest
 from altnorm import Adjuster, InputError
 from altnorm.peers import Identity
 from altnorm.report import measures
-from tests.report_pages import NAMES, adjusted, rare
+from tests.report_pages import NAMES, adjusted, decided_codes, rare
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -18,12 +18,6 @@ from altnorm.report.display import (  # noqa: E402
 )
 
 TEST = rare(seed=2)
-
-
-def decisions(purpose="accuracy", rows=TEST):
-    column = {name: j for j, name in enumerate([*NAMES, None])}
-    new = [column[name] for name in adjusted(purpose).predict(rows.proba)]
-    return rows.proba.argmax(axis=1), np.array(new), rows.codes
 
 
 @pytest.fixture
@@ -62,7 +56,7 @@ class TestWhatIsDrawn:
         display = FixedBrokenDisplay.from_estimator(adjusted(purpose), TEST.proba, TEST.labels)
         assert display.plot(axes) is display
         assert display.ax_ is axes
-        old, new, y = decisions(purpose)
+        old, new, y = TEST.proba.argmax(axis=1), decided_codes(adjusted(purpose), TEST), TEST.codes
         names = [NAMES.tolist().index(tick.get_text()) for tick in axes.get_yticklabels()]
         fixed, broken = ([bar.get_width() for bar in part] for part in axes.containers)
         assert fixed == [int(((y == j) & (old != j) & (new == j)).sum()) for j in names]

@@ -7,8 +7,8 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, ambiguity, load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BatchCalibration, Identity
-from altnorm.report.evaluation import evaluate
-from tests.report_pages import NAMES, PERSON, adjusted, labelled, rare
+from altnorm.report.evaluation import evaluate, read_case
+from tests.report_pages import NAMES, PERSON, adjusted, decided_codes, labelled, rare
 
 TEST = rare(seed=2)
 
@@ -27,9 +27,8 @@ def plain_score(truth, decided, purpose):
 def test_the_purpose_judges_what_predict_decides(purpose):
     adjuster = adjusted(purpose)
     result = evaluate(adjuster, TEST)
-    column = {name: j for j, name in enumerate([*NAMES, None])}
-    new = np.array([column[name] for name in adjuster.predict(TEST.proba)])
-    old, truth = TEST.proba.argmax(axis=1), TEST.codes
+    old, new = TEST.proba.argmax(axis=1), decided_codes(adjuster, TEST)
+    truth = TEST.codes
     assert result.verdict.before == pytest.approx(plain_score(truth, old, purpose))
     assert result.verdict.after == pytest.approx(plain_score(truth, new, purpose))
     assert result.verdict.n_changed == (old != new).sum() > 0
@@ -67,8 +66,7 @@ def test_several_labels():
 def test_other_estimators():
     demo = load_demo()
     normalizer = AlternatingNormalizer(k_max=3).fit(demo.validation.proba)
-    applied = evaluate(normalizer, demo.test).applied
-    explanation = applied.explain(normalizer, demo.test.classes)
+    explanation = read_case(normalizer, demo.test).explanation
     expected = ambiguity(demo.test.proba, k_max=3)[explanation.row]
     np.testing.assert_array_equal(explanation.ambiguity, expected)
     peer = BatchCalibration().fit(demo.validation.proba, demo.validation.labels)

@@ -17,7 +17,7 @@ from altnorm.evidence.verdict import Caution
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests import report_pages
-from tests.report_pages import NAMES, Page, adjusted, confused, rare, render_report
+from tests.report_pages import NAMES, Page, adjusted, confused, decided_codes, rare, render_report
 
 pytest.importorskip("jinja2")
 
@@ -38,10 +38,6 @@ def headline(page):
 
 def fit_bias(**settings):
     return Adjuster(("bias",), **settings).fit(VALIDATION.proba, VALIDATION.labels)
-
-
-def codes_of(model, rows):
-    return np.searchsorted(NAMES, model.predict(rows.proba))
 
 
 class Prophet(Identity):
@@ -166,7 +162,7 @@ class TestAnswer:
         test = confused(seed=2)
         data = confused(seed=1).proba, confused(seed=1).codes, test.proba, test.codes
         ours, better = adjusted("matrix"), Prophet(test.codes)
-        almost = codes_of(ours, test)
+        almost = decided_codes(ours, test)
         wrong = np.flatnonzero(almost != test.codes)[:2]
         almost[wrong] = test.codes[wrong]
         methods = {"altnorm": FrozenEstimator(ours), "oracle": better, "twin": Prophet(almost)}
@@ -222,7 +218,7 @@ class TestAnswer:
         assert headline(page) == "Yes, as far as validation tells."
         assert "no labels, so there are no scores" in page.text
         assert "These predictions look like those at fit" in page.text
-        old, new = TEST.proba.argmax(axis=1), codes_of(adjusted("balanced_accuracy"), TEST)
+        old, new = TEST.proba.argmax(axis=1), decided_codes(adjusted("balanced_accuracy"), TEST)
         for name, text in zip(*[iter(page.bars["changes"])] * 2, strict=True):
             came, went = ((NAMES[side] == name) & (old != new) for side in (new, old))
             assert text == f"{came.sum()} gained, {went.sum()} lost"

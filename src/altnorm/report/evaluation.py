@@ -72,14 +72,6 @@ class Applied(NamedTuple):
         verb = "One class only loses" if len(order) == 1 else f"{len(order)} classes only lose"
         return f"{verb} ({'; '.join(shown)}{more})." if order else ""
 
-    def explain(self, model: FittedModel, classes: np.ndarray) -> Explanation:
-        """Say which decisions changed, and why; `classes` are names."""
-        kind = kind_of(model)
-        ambiguity = kind.ambiguity(self.before, k_max=getattr(model, "k_max", 10))
-        return Explanation.from_decisions(
-            (self.before, self.after), (self.old, self.new), ambiguity, classes
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -244,14 +236,21 @@ def read_case(
         # Labels that tuning has used would show the model better than it is.
         applied = apply(model, predictions.proba)
         judged = _cross_fitted(model) if seen else None
+    kind = kind_of(model)
+    explanation = Explanation.from_decisions(
+        (applied.before, applied.after),
+        (applied.old, applied.new),
+        kind.ambiguity(applied.before, k_max=getattr(model, "k_max", 10)),
+        classes,
+    )
     return Case(
         model,
         chosen_model(model),
-        kind_of(model),
+        kind,
         classes,
         [*names_of(classes), "left to a person"],
         applied,
-        applied.explain(model, classes),
+        explanation,
         evaluation,
         judged,
         model.drift(predictions.proba) if isinstance(model, ProbabilityTransformer) else None,
