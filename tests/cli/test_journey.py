@@ -45,7 +45,7 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     both = ["check", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]
     text = said(capsys, [*both, "--open", "--strict"])
     assert "Adopted: accuracy" in text
-    assert "On the test rows accuracy rises from" in text
+    assert "Better: accuracy" in text
     assert "test rows that it has not seen" in text
     assert "What do the numbers mean?" not in text
     assert str(folder / "altnorm-model.safetensors") in text
@@ -70,7 +70,7 @@ def test_check_with_test_rows_of_which_some_were_seen(folder, capsys, n_new):
     text = said(capsys, ["check", "val.parquet", "seen.parquet", "--label", "y", "--jobs", "1"])
     assert "test rows that it has not seen" not in text
     assert "What changes? Before and after on" in text
-    assert n_new or "These are the rows that the model was tuned on" in text
+    assert n_new or "but these are the rows that the model was tuned on" in text
 
 
 def test_check_on_logits_compares_the_model_itself(folder, capsys):

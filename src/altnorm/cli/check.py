@@ -30,16 +30,11 @@ from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer
 from altnorm.estimator.explanation import ChangedRow
-from altnorm.evidence.verdict import (
-    change_words,
-    family_words,
-    outcome,
-    rise_words,
-    score_figures,
-)
+from altnorm.evidence.verdict import family_words, outcome, score_figures
 from altnorm.io.columns import read_texts
 from altnorm.io.datasets import load_demo
 from altnorm.io.formats import Layout
+from altnorm.io.labels import names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
@@ -219,8 +214,20 @@ def show_journey(journey: Journey) -> None:
     out.print(tried_table(tuned))
     out.print(tune.applied_words(tuned))
     if journey.result is not None and journey.compared is not None:
-        _show_result(tuned, journey.result)
+        verdict = journey.result.verdict
+        was_seen = any(caution.code == "tuned_on_these_rows" for caution in verdict.cautions)
+        unseen = "" if was_seen else " that it has not seen"
+        screen.head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
+        _show_judged(tuned, journey.result)
         _show_comparison(tuned, journey.result, journey.compared)
+
+
+def _show_judged(model: ProbabilityTransformer, result: Evaluation) -> None:
+    screen.show_verdict(result.verdict)
+    for sentence in (result.applied.only_losing(names_of(model.classes_)), result.kept):
+        if sentence:
+            out.print(str(sentence))
+    out.print(screen.score_table([result.verdict, *result.scores]))
 
 
 def tried_table(tuned: Adjuster) -> Table:
@@ -240,21 +247,6 @@ def tried_table(tuned: Adjuster) -> Table:
         change = screen.tinted(figures.change, figures)
         table.add_row(label, figures.after, change, f"{figures.low} to {figures.high}", words)
     return table
-
-
-def _show_result(tuned: Adjuster, result: Evaluation) -> None:
-    verdict = result.verdict
-    was_seen = any(caution.code == "tuned_on_these_rows" for caution in verdict.cautions)
-    unseen = "" if was_seen else " that it has not seen"
-    screen.head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
-    out.print(f"On the test rows {rise_words(verdict)}; {change_words(verdict)}.")
-    losers = result.applied.only_losing(tuned.classes_.tolist())
-    if losers:
-        out.print(losers)
-    if result.kept is not None:
-        out.print(str(result.kept))
-    screen.show_cautions(verdict.cautions)
-    out.print(screen.score_table([verdict, *result.scores]))
 
 
 def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) -> None:
@@ -301,6 +293,8 @@ def _check_model(options: Check, model: Path) -> bool:
         print_json({"test": tested_record(result), "report": str(options.report)})
     else:
         _show_judged(fitted, result)
+        tuned = getattr(fitted, "verdict_", None)
+        screen.show_cautions(() if tuned is None else tuned.cautions, " from tuning")
         out.say(f"Report, with all rows that changed: {options.report.absolute()}")
     broken = result.kept is not None and result.kept.outcome == "broken"
     return result.verdict.adopted and not broken
@@ -331,15 +325,6 @@ def _share_left(
         return None
     undecided = decision_codes(fitted, predictions.proba) == len(fitted.classes_)
     return {"now": float(undecided.mean()), "at_fit": 1 - promise.share}
-
-
-def _show_judged(fitted: ProbabilityTransformer, result: Evaluation) -> None:
-    screen.show_verdict(result.verdict)
-    if result.kept is not None:
-        out.print(str(result.kept))
-    out.print(screen.score_table([result.verdict, *result.scores]))
-    tuned = getattr(fitted, "verdict_", None)
-    screen.show_cautions(() if tuned is None else tuned.cautions, " from tuning")
 
 
 def demo(options: Demo) -> None:
