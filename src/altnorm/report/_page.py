@@ -295,14 +295,15 @@ def _settings(case: Case) -> dict[str, dict[str, str]]:
     """Parameters of the model, and of what chose it, for the end of the page."""
     hidden = ("n_jobs", "verbose")
     estimators: tuple[Any, ...] = case.chosen, case.model
-    return {
-        type(estimator).__name__: {
-            name: words.value_words(value)
-            for name, value in estimator.get_params(deep=False).items()
-            if name not in hidden
+    with np.printoptions(precision=3, threshold=12):
+        return {
+            type(estimator).__name__: {
+                name: str(value)
+                for name, value in estimator.get_params(deep=False).items()
+                if name not in hidden
+            }
+            for estimator in estimators
         }
-        for estimator in estimators
-    }
 
 
 def changed_rows(case: Case, texts: Sequence[str] | None) -> dict[str, Any]:

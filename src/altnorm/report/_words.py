@@ -275,14 +275,3 @@ def capital(text: str) -> str:
 
 def _rise(verdict: Verdict) -> str:
     return capital(rise_words(verdict))
-
-
-def value_words(value: Any) -> str:
-    """A setting as text; long arrays only by their size."""
-    if np.size(value) > 12:
-        return f"array of shape {np.shape(value)}"
-    if isinstance(value, np.ndarray):
-        return np.array2string(value, precision=3)
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
