@@ -107,6 +107,21 @@ def test_apply_on_arrays_and_what_it_counts(folder, model, capsys):
     assert f"{moved} of {len(proba)} decisions changed: o2.parquet" in text
 
 
+def test_names_of_a_data_frame_that_a_model_was_fitted_on_are_no_warning(folder, capsys):
+    data = pd.read_parquet("val.parquet")
+    Adjuster(("bias",)).fit(data[CLASSES], data["y"]).save("m")
+    np.savez("in.npz", proba=pd.read_parquet("test.parquet")[CLASSES], classes=CLASSES)
+    for arguments in (
+        ["apply", "m", "in.npz", "-o", "out.npz"],
+        ["ask", "m", "test.parquet", "-o", "ask.csv"],
+        ["ask", "m", "test.parquet", "-o", "two.csv", "--against", "m"],
+        ["check", "test.parquet", "--model", "m"],
+        ["check", "test.parquet", "--model", "m", "--label", "y"],
+    ):
+        assert run(arguments) == 0
+        assert capsys.readouterr().err == ""
+
+
 def test_apply_warns_of_drift(folder, model, capsys):
     capsys.readouterr()
     assert run(["apply", model, "test.parquet", "-o", "same.parquet", "--json", "--strict"]) == 0

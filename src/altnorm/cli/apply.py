@@ -45,7 +45,7 @@ def apply(options: Apply) -> int:
     start = time.perf_counter()
     # In place of its input it may be.
     check_output(options.output, force=options.force, others=[options.model])
-    fitted = load(options.model)
+    fitted = unnamed(load(options.model))
     layout = replace(options.columns, logits=fitted.input == "logits")
     changes = ChangeCount(fitted)
     if find_source(options.source, layout).format not in ARRAYS:
@@ -205,7 +205,7 @@ def _adjust_arrays(changes: ChangeCount, layout: Layout, options: Apply) -> None
 def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> bool:
     """Print what was done; warn, and return True, where predictions no longer look as at fit."""
     rows, n_rows = changes.seen.rows, changes.seen.n_seen + changes.n_without
-    drift = None if rows is None else unnamed(changes.fitted).drift(rows)
+    drift = None if rows is None else changes.fitted.drift(rows)
     drifted = drift is not None and drift.advice != "nothing"
     # The standard output is for the rows where these go there.
     screen = errors if str(output) == STANDARD else out

@@ -27,6 +27,7 @@ from altnorm.cli._commands import Ask, Judge
 from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json
 from altnorm.cli._screen import out
+from altnorm.estimator.base import unnamed
 from altnorm.io.columns import read_texts
 from altnorm.io.labels import names_of
 from altnorm.io.predictions import read_predictions
@@ -61,8 +62,8 @@ def ask(options: Ask) -> None:
 def _pool_questions(options: Ask, n: int) -> Questions:
     """The first `n` questions about a pool."""
     model, against, pool, layout = options.model, options.against, options.pool, options.columns
-    fitted = load(model)
-    opponent = None if against is None else load(against)
+    fitted = unnamed(load(model))
+    opponent = None if against is None else unnamed(load(against))
     # The pool is read without its labels; they may have gaps, or be of another kind.
     plain = replace(layout, label=None, label_prefix=None, logits=fitted.input == "logits")
     predictions = read_predictions(pool, plain, classes=fitted.classes_)

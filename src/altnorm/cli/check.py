@@ -28,7 +28,7 @@ from altnorm.cli._records import file_words, print_json, tested_record, tuned_re
 from altnorm.cli._screen import errors, out
 from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
-from altnorm.estimator.base import ProbabilityTransformer
+from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.explanation import ChangedRow
 from altnorm.evidence.verdict import family_words, outcome, score_figures
 from altnorm.io.columns import read_texts
@@ -279,7 +279,8 @@ def show_files(journey: Journey) -> None:
 
 def _check_model(options: Check, model: Path) -> bool:
     """Judge a model by the labels of new rows or, without, by their looks; whether it helps."""
-    fitted, source, scoring = load(model), options.validation, options.tuning.scoring
+    fitted, source = unnamed(load(model)), options.validation
+    scoring = options.tuning.scoring
     layout = replace(options.columns, logits=fitted.input == "logits")
     new = read_predictions(source, layout, classes=fitted.classes_)
     if new.labels is None:
