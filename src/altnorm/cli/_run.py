@@ -128,18 +128,16 @@ def run(arguments: Sequence[str]) -> int:
 @contextmanager
 def signals_raise() -> Iterator[None]:
     """Turn the signals that end a process into SystemExit, unless someone else handles them."""
-    changed = {}
     # Only the main thread may set handlers, and one that somebody has set is theirs.
-    if threading.current_thread() is threading.main_thread():
-        changed = {s: signal.getsignal(s) for s in _SIGNALS}
-        changed = {s: old for s, old in changed.items() if old is signal.SIG_DFL}
+    is_main = threading.current_thread() is threading.main_thread()
+    unhandled = [s for s in _SIGNALS if is_main and signal.getsignal(s) is signal.SIG_DFL]
     try:
-        for number in changed:
+        for number in unhandled:
             signal.signal(number, _exit)
         yield
     finally:
-        for number, old in changed.items():
-            signal.signal(number, old)
+        for number in unhandled:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _exit(number: int, frame: FrameType | None) -> None:
@@ -179,8 +177,8 @@ def _tell(error: Exception, written: Sequence[Path]) -> int:
         except (OSError, ValueError):
             _silence_stdout()
     arrow = sys.modules.get("pyarrow")  # it could not do what a file asked for
-    known = (InputError, OSError, ImportError, MemoryError)
-    if isinstance(error, known if arrow is None else (*known, arrow.ArrowException)):
+    ours = (InputError, OSError, ImportError, MemoryError)
+    if isinstance(error, ours if arrow is None else (*ours, arrow.ArrowException)):
         errors.say(f"Error: {one_sentence(error, written)}")
         return BAD_INPUT
     # Not one of those that tell a user what to do: the trace is for us.

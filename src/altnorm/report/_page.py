@@ -240,14 +240,7 @@ def _factor_lines(factors: np.ndarray, names: list[str]) -> Lines:
     more, less = np.maximum(np.log(factors), 0), np.maximum(-np.log(factors), 0)
     for j in order:
         parts = _both_sides(less[order], less[j], more[j], ("fixed", "broken"))
-        yield names[j], parts, _times(float(factors[j]))
-
-
-def _times(factor: float) -> str:
-    # Beyond a thousand either way the digits mean nothing.
-    if factor > 1000:
-        return "× >1000"
-    return "× <0.001" if factor < 0.001 else f"× {float(f'{factor:.2g}'):g}"
+        yield names[j], parts, f"× {factors[j]:.3g}"
 
 
 def _alone(case: Case) -> dict[str, Any] | None:
