@@ -17,6 +17,12 @@ def read(name="ask.csv"):
     return pd.read_csv(name, dtype=str, keep_default_na=False)
 
 
+def ask(n, *more, model="model", pool="test.parquet", output="ask.csv"):
+    """Write questions, and return them."""
+    assert run(["ask", model, pool, "-n", str(n), "-o", output, *more]) == 0
+    return read(output)
+
+
 def fill(truth, n, name="ask.csv"):
     """Answer the first `n` questions."""
     asked = read(name)
@@ -57,8 +63,8 @@ def pool():
 
 
 def test_the_file_holds_what_ask_asks_for(folder, model, pool, capsys):
-    ask = ["ask", model, "test.parquet", "-n", "12", "-o", "ask.csv", "--label", "y"]
-    assert "12 rows to label" in said(capsys, ask)
+    arguments = ["ask", model, "test.parquet", "-n", "12", "-o", "ask.csv", "--label", "y"]
+    assert "12 rows to label" in said(capsys, arguments)
     asked, proba = read(), pool[CLASSES].to_numpy()
     normalizer = load(model)
     rows = altnorm.ask(normalizer, proba, n=12)
@@ -75,8 +81,7 @@ def test_the_file_holds_what_ask_asks_for(folder, model, pool, capsys):
 
 
 def test_neither_place_nor_line_betrays_the_new_class(folder, model, pool):
-    assert run(["ask", model, "test.parquet", "-n", "400", "-o", "ask.csv"]) == 0
-    asked, proba = read(), pool[CLASSES].to_numpy()
+    asked, proba = ask(400), pool[CLASSES].to_numpy()
     new = load(model).predict(proba)[asked["row"].astype(int)]
     first = asked["candidate_1"].to_numpy() == new
     assert abs(first.mean() - 0.5) < 3 * 0.5 / np.sqrt(len(first))
@@ -84,7 +89,7 @@ def test_neither_place_nor_line_betrays_the_new_class(folder, model, pool):
 
 
 def test_judge_says_what_the_library_says_and_what_to_do_next(folder, model, pool, capsys):
-    assert run(["ask", model, "test.parquet", "-n", "80", "-o", "ask.csv"]) == 0
+    ask(80)
     proba, normalizer = pool[CLASSES].to_numpy(), load(model)
     rows = altnorm.ask(normalizer, proba, n=80)
     for n in (0, 3, 80):
@@ -103,23 +108,21 @@ def test_judge_says_what_the_library_says_and_what_to_do_next(folder, model, poo
 
 
 def test_asking_again_appends_and_keeps_the_labels(folder, model, pool, capsys):
-    ask = ["ask", model, "test.parquet", "-o", "ask.csv", "--label", "y"]
-    assert run([*ask, "-n", "5"]) == 0
+    ask(5, "--label", "y")
     fill(pool["y"], 5)
     answered = read()
     answered.assign(comment="clear").to_csv("ask.csv", index=False)
-    assert "7 further rows to label" in said(capsys, [*ask, "-n", "7"])
-    assert run(["ask", model, "test.parquet", "-n", "12", "-o", "whole.csv", "--label", "y"]) == 0
-    longer = read()
+    again = ["ask", model, "test.parquet", "-o", "ask.csv", "--label", "y", "-n", "7"]
+    assert "7 further rows to label" in said(capsys, again)
+    longer, at_once = read(), ask(12, "--label", "y", output="at_once.csv")
     assert longer["comment"].tolist() == ["clear"] * 5 + [""] * 7
     pd.testing.assert_frame_equal(longer[:5].drop(columns="comment"), answered)
-    pd.testing.assert_frame_equal(longer[5:].drop(columns="comment"), read("whole.csv")[5:])
-    assert run([*ask, "-n", "2", "--force"]) == 0
-    assert len(read()) == 2
+    pd.testing.assert_frame_equal(longer[5:].drop(columns="comment"), at_once[5:])
+    assert len(ask(2, "--force")) == 2
 
 
 def test_a_spreadsheet_may_sort_the_lines_and_use_semicolons(folder, model, pool, capsys):
-    assert run(["ask", model, "test.parquet", "-n", "30", "-o", "ask.csv"]) == 0
+    ask(30)
     fill(pool["y"], 20)
     in_order = judged(capsys)
     read().sort_values("label").to_csv("ask.csv", index=False, sep=";", encoding="utf-8-sig")
@@ -142,7 +145,7 @@ def test_from_no_labels_at_all(folder, pool, capsys):
     proba = pool[CLASSES].to_numpy()
     expected = altnorm.AlternatingNormalizer(prior=shares[CLASSES].to_numpy()).fit(proba)
     np.testing.assert_array_equal(load("model").transform(proba), expected.transform(proba))
-    assert run(["ask", "model", "pool.csv", "-o", "ask.csv"]) == 0
+    ask(40, pool="pool.csv")
     fill(pool["y"], 40)
     assert judged(capsys)["decision"] == "adopt"
 
@@ -188,21 +191,18 @@ def test_where_nothing_changes_nothing_is_asked(folder, capsys):
 
 
 def test_what_is_refused(folder, model, pool, capsys):
-    ask = ["ask", model, "test.parquet", "-n", "4", "-o", "ask.csv"]
-    assert run(ask) == 0
+    asked, other = ask(4), ask(4, "--seed", "1", output="other.csv")
     table(600, 2).to_parquet("elsewhere.parquet", index=False)
     error = refused(capsys, "ask", model, "elsewhere.parquet", "-o", "ask.csv")
     assert "only to a file of the same models, pool and seed" in error
     pool.to_csv("pool.csv")
     error = refused(capsys, "ask", model, "test.parquet", "-o", "pool.csv")
     assert "'pool.csv' must be a file of questions; it has no column 'ask'." in error
-    asked = read()
-    assert run([*ask[:-1], "other.csv", "--seed", "1"]) == 0
     for lines, message in (
         (asked.assign(label="cat"), "'ant', 'bee', 'cow', or 'neither'; question 1 has 'cat'"),
         (pd.concat([asked, asked[:1]]), "occur once, and number 1 occurs again"),
         (
-            pd.concat([asked, read("other.csv")]),
+            pd.concat([asked, other]),
             "'pool' must say the same in each line; the lines are about 2 pools, models",
         ),
         (asked.drop(columns="label"), "it has no column 'label'"),
@@ -250,7 +250,7 @@ CHANGED = {
 
 @pytest.mark.parametrize("change", CHANGED)
 def test_what_cannot_be_is_refused(folder, model, pool, capsys, change):
-    assert run(["ask", model, "test.parquet", "-n", "4", "-o", "ask.csv"]) == 0
+    ask(4)
     fill(pool["y"], 4)
     columns, message = CHANGED[change]
     asked = read()
@@ -259,8 +259,7 @@ def test_what_cannot_be_is_refused(folder, model, pool, capsys, change):
 
 
 def test_labels_saved_while_ask_works_are_not_lost(folder, model, pool, capsys, monkeypatch):
-    ask = ["ask", model, "test.parquet", "-n", "5", "-o", "ask.csv"]
-    assert run(ask) == 0
+    ask(5)
     find = ask_command.find_changes
 
     def labelled_meanwhile(*arguments):
@@ -268,7 +267,7 @@ def test_labels_saved_while_ask_works_are_not_lost(folder, model, pool, capsys, 
         return find(*arguments)
 
     monkeypatch.setattr(ask_command, "find_changes", labelled_meanwhile)
-    error = refused(capsys, *ask)
+    error = refused(capsys, "ask", model, "test.parquet", "-n", "5", "-o", "ask.csv")
     assert "'ask.csv' was changed while this command was running, and is left as it is" in error
     assert len(read()) == 5
     assert "" not in read()["label"].tolist()
@@ -276,13 +275,11 @@ def test_labels_saved_while_ask_works_are_not_lost(folder, model, pool, capsys, 
 
 def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
     fit("test.parquet", "second", threshold=0.3)
-    ask = ["ask", "second", "test.parquet", "-n", "30", "-o", "ask.csv"]
-    assert run([*ask, "--against", model]) == 0
+    asked = ask(30, "--against", model, model="second")
     models = load("second"), load(model)
     assert models[0].classes_.tolist() != models[1].classes_.tolist()  # columns in another order
     proba = pool[models[0].classes_].to_numpy()
     rows = altnorm.ask(models[0], proba, n=30, against=models[1])
-    asked = read()
     assert asked["row"].astype(int).tolist() == rows.tolist()
     after, before = (fitted.predict(pool[fitted.classes_].to_numpy())[rows] for fitted in models)
     pairs = asked[["candidate_1", "candidate_2"]].to_numpy()
@@ -294,7 +291,8 @@ def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
     fill(["neither"] * 900, 30)
     text = said(capsys, ["judge", "second", "ask.csv"])
     assert "altnorm ask second POOL --against MODEL0 -n" in text
-    assert "same models, pool and seed" in refused(capsys, *ask)
+    error = refused(capsys, "ask", "second", "test.parquet", "-o", "ask.csv")
+    assert "same models, pool and seed" in error
 
 
 @pytest.mark.filterwarnings("ignore:90 rows of 900 had another number of options")
@@ -307,12 +305,12 @@ def test_a_person_sees_what_is_named(folder, pool, capsys):
 
     write_log(folder / "samples.dat", pool, options=2, doc=numbered)
     fit("samples.dat", format="lm-eval")
-    ask = ["ask", "model", "samples.dat", "--format", "lm-eval", "-n", "6", "-o"]
-    assert "Shown with them: no column of the pool; --text NAME" in said(capsys, [*ask, "ask.csv"])
+    args = ["ask", "model", "samples.dat", "--format", "lm-eval", "-n", "6", "-o"]
+    assert "Shown with them: no column of the pool; --text NAME" in said(capsys, [*args, "ask.csv"])
     ours = ["candidate_1", "candidate_2", "label", "pool"]
     assert read().columns.tolist() == ["ask", "row", *ours]
     texts = ("doc.about", "doc.question", "doc_id")
-    named = [*ask, "named.csv", *(part for text in texts for part in ("--text", text))]
+    named = [*args, "named.csv", *(part for text in texts for part in ("--text", text))]
     assert "Shown with them: doc.about, doc.question, doc_id." in said(capsys, named)
     asked = read("named.csv")
     assert asked.columns.tolist() == ["ask", "row", *texts, *ours]
@@ -321,15 +319,15 @@ def test_a_person_sees_what_is_named(folder, pool, capsys):
     assert asked["doc.question"].tolist() == [f"q{kept[int(row)]}" for row in asked["row"]]
     assert set(asked["doc.about"]) == {'{"idx": [1]}'}
     write_log(folder / "samples.dat", pool, doc=numbered)
-    ask += ["other.csv", "--text"]
-    assert "The table has no column 'dog.question'" in refused(capsys, *ask, "dog.question")
-    assert "The column 'doc' has no field 'text'" in refused(capsys, *ask, "doc.text")
+    args += ["other.csv", "--text"]
+    assert "The table has no column 'dog.question'" in refused(capsys, *args, "dog.question")
+    assert "The column 'doc' has no field 'text'" in refused(capsys, *args, "doc.text")
 
 
 def test_scores_and_labels_are_not_shown(folder, model, pool, capsys):
     pool.assign(size="9.50", list=[[1]] * len(pool)).to_parquet("pool.parquet", index=False)
-    ask = ["ask", model, "pool.parquet", "-n", "3", "--label", "y", "-o"]
-    assert "Shown with them: note, id, size." in said(capsys, [*ask, "ask.csv"])
+    args = ["ask", model, "pool.parquet", "-n", "3", "--label", "y", "-o"]
+    assert "Shown with them: note, id, size." in said(capsys, [*args, "ask.csv"])
     assert read()["size"].tolist() == ["9.50"] * 3
 
 
@@ -340,8 +338,7 @@ def test_no_cell_is_a_formula(folder, pool, capsys):
     data = pool.drop(columns="note").rename(columns=names).assign(**{"=note": notes, "less": "-3"})
     data.to_parquet("pool.parquet", index=False)
     fit("pool.parquet")
-    assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "30", "-o", "ask.csv"]) == 0
-    asked = read()
+    asked = ask(30, "--label", "y", pool="pool.parquet")
     assert asked["'=note"].tolist() == [FORMULAS[notes[int(row)]] for row in asked["row"]]
     assert set(asked["less"]) == {"-3"}  # a number
     assert set(asked["candidate_1"]) <= set(copied.values())
@@ -352,9 +349,9 @@ def test_no_cell_is_a_formula(folder, pool, capsys):
     fitted = load("model")
     proba = data[fitted.classes_].to_numpy()
     check_judged(capsys, altnorm.judge(fitted, proba, rows, truth[rows]))
-    assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "2", "-o", "ask.csv"]) == 0
-    assert read()["'=note"].tolist()[:30] == asked["'=note"].tolist()
-    assert "" not in read()["'=note"].tolist()
+    notes = ask(2, "--label", "y", pool="pool.parquet")["'=note"].tolist()
+    assert notes[:30] == asked["'=note"].tolist()
+    assert "" not in notes
 
 
 COSTS = np.array([[0.0, 1, 5, 0.4], [1, 0, 1, 0.4], [2, 2, 0, 0.4]])
@@ -363,9 +360,8 @@ COSTS = np.array([[0.0, 1, 5, 0.4], [1, 0, 1, 0.4], [2, 2, 0, 0.4]])
 def test_questions_about_costs_and_rows_left_to_a_person(folder, pool, capsys):
     labelled = pd.read_parquet("val.parquet")
     altnorm.Adjuster(("bias",), costs=COSTS).fit(labelled[CLASSES], labelled["y"]).save("model")
-    ask = ["ask", "model", "test.parquet", "--label", "y", "-n", "50", "-o", "ask.csv"]
-    assert run([*ask, "--seed", "3"]) == 0
-    asked, model, proba, truth = read(), load("model"), pool[CLASSES], pool["y"].to_numpy()
+    asked = ask(50, "--label", "y", "--seed", "3")
+    model, proba, truth = load("model"), pool[CLASSES], pool["y"].to_numpy()
     assert (asked[["candidate_1", "candidate_2"]] == "(left to a person)").any(axis=1).sum() > 10
     rows = altnorm.ask(model, proba, n=50, random_state=3)
     assert asked["row"].astype(int).tolist() == rows.tolist()
@@ -383,8 +379,7 @@ def test_questions_about_costs_and_rows_left_to_a_person(folder, pool, capsys):
 
 def test_a_text_too_long_for_a_cell_is_cut(folder, model, pool, capsys):
     pool.assign(note="x" * 200_000).iloc[:300].to_parquet("pool.parquet", index=False)
-    assert run(["ask", model, "pool.parquet", "-n", "2", "-o", "ask.csv"]) == 0
-    assert read()["note"][0] == "x" * 32_000 + " ..."
+    assert ask(2, pool="pool.parquet")["note"][0] == "x" * 32_000 + " ..."
     assert judged(capsys)["decision"] == "go on"
 
 
