@@ -18,7 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from altnorm import Adjuster, compare, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
-from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
+from altnorm._base.words import FAMILY_NAMES, model_words, percent
 from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
 from altnorm.cli import _screen as screen, tune
 from altnorm.cli._commands import MODEL, REPORT, Check, Demo
@@ -186,10 +186,7 @@ def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Com
     """Compare a fitted model with its peers, which alone are fitted here."""
     ours = copy(tuned)
     ours.input = "proba"  # what all methods are given here
-    peers = default_methods(validation.multilabel)
-    # Doing nothing comes first, and what this is about second.
-    methods = {DO_NOTHING: peers.pop(DO_NOTHING), OURS: FrozenEstimator(ours)}
-    methods |= {name: peer for name, peer in peers.items() if name != OURS}
+    methods = {**default_methods(validation.multilabel), OURS: FrozenEstimator(ours)}
     for method in methods.values():
         if "n_jobs" in method.get_params(deep=False):
             method.set_params(n_jobs=tuned.n_jobs)
