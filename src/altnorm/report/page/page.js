@@ -64,8 +64,8 @@ function outcomeOf(truth, before, after) {
 }
 
 const withChance = (name, p) => [...soft(name), ' ', html('small', {}, p.toFixed(2))];
-const tag = (one) =>
-  html('span', { class: `tag ${one.outcome.split(' ')[0]}` }, one.outcome);
+const tag = (item) =>
+  html('span', { class: `tag ${item.outcome.split(' ')[0]}` }, item.outcome);
 
 function rowColumns() {
   const column = (name, key, cell = key, kind = null) => ({ name, key, cell, kind });
@@ -132,7 +132,7 @@ function drawTable(columns, rows, state, change) {
   const focused = document.activeElement?.dataset;
   $('#table thead').replaceChildren(tableHead(columns, state, change));
   const part = rows.slice(state.page * PAGE, (state.page + 1) * PAGE);
-  $('#table tbody').replaceChildren(...part.flatMap((one) => tableRow(columns, one, state, change)));
+  $('#table tbody').replaceChildren(...part.flatMap((item) => tableRow(columns, item, state, change)));
   const { n, of } = DATA.rows;
   const sampled = n < of ? ` A random ${count(n)} of ${count(of)} changes are listed.` : '';
   $('#found').textContent = `${plural(rows.length, 'change', 'changes')}.${sampled}`;
@@ -153,26 +153,26 @@ function tableHead(columns, state, change) {
   }), html('th', { class: 'why', scope: 'col' }, html('span', { class: 'unseen' }, 'Reason')));
 }
 
-function tableRow(columns, one, state, change) {
-  const open = state.open.has(one);
+function tableRow(columns, item, state, change) {
+  const open = state.open.has(item);
   const button = html('button', {
     type: 'button',
     'aria-expanded': String(open),
-    'aria-label': open ? `Close row ${one.row}` : `Why? Row ${one.row}`,
-    'data-why': one.id,
+    'aria-label': open ? `Close row ${item.row}` : `Why? Row ${item.row}`,
+    'data-why': item.id,
     onclick: () => {
-      if (!state.open.delete(one)) state.open.add(one);
+      if (!state.open.delete(item)) state.open.add(item);
       change({});
     },
   }, open ? 'Close' : 'Why?');
   const cells = columns.map((c) =>
-    html('td', { class: c.kind, 'data-label': c.name }, c.cell(one)));
+    html('td', { class: c.kind, 'data-label': c.name }, c.cell(item)));
   const line = html('tr', { class: open ? 'open' : null }, cells, html('td', { class: 'why' }, button));
   if (!open) return [line];
-  const bars = one.cells.map((c) => bar(
-    [c.code === one.truth ? html('b', { title: 'the truth' }, '✓ ') : null, ...soft(one.names[c.code])].filter(Boolean),
+  const bars = item.cells.map((c) => bar(
+    [c.code === item.truth ? html('b', { title: 'the truth' }, '✓ ') : null, ...soft(item.names[c.code])].filter(Boolean),
     [['other', c.old, 45], ['after', c.now, 45, 55]], `${c.old.toFixed(2)} → ${c.now.toFixed(2)}`));
-  const detail = html('td', { colspan: columns.length + 1 }, html('p', {}, one.reason),
+  const detail = html('td', { colspan: columns.length + 1 }, html('p', {}, item.reason),
     html('div', { class: 'bars' }, bars));
   return [line, html('tr', { class: 'detail' }, detail)];
 }
