@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import time
+import timeit
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,7 +68,7 @@ def _facts(metadata: dict[str, Any], fitted: FittedModel) -> Iterator[tuple[str,
         yield "labelled rows", f"{verdict.n_rows:,}"
     labels = "several labels per row" if kind_of(fitted).is_multilabel else "one label per row"
     yield "takes", f"{'logits' if fitted.input == 'logits' else 'probabilities'}, {labels}"
-    named = _some([name_cell(name) for name in classes])
+    named = _shortened([name_cell(name) for name in classes])
     yield "classes", f"{plural(len(classes), 'class', 'classes')}: {named}"
     if verdict is not None:
         yield "goal", score_name(verdict.scoring, verdict.multilabel)
@@ -87,12 +87,9 @@ def _cost(fitted: FittedModel) -> str:
     m = len(fitted.classes_)
     proba = np.random.default_rng(0).dirichlet(np.ones(m), size=_N_TIMED)
     rows = np.log(proba) if fitted.input == "logits" else proba
-    seconds = []
-    for _ in range(3):  # the first pays for what is prepared once
-        start = time.perf_counter()
-        unnamed(fitted).transform(rows)
-        seconds.append(time.perf_counter() - start)
-    return f"{1e6 * min(seconds) / _N_TIMED:.2g} microseconds per row on this machine"
+    # The first time pays for what is prepared once.
+    seconds = min(timeit.repeat(lambda: unnamed(fitted).transform(rows), number=1, repeat=3))
+    return f"{1e6 * seconds / _N_TIMED:.2g} microseconds per row on this machine"
 
 
 def _decides(decision: Decision, classes: list[Any]) -> str:
@@ -112,10 +109,10 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
 
 
 def _by_name(names: list[str], values: Any) -> str:
-    return _some([f"{name} {value:.3g}" for name, value in zip(names, values, strict=True)])
+    return _shortened([f"{name} {value:.3g}" for name, value in zip(names, values, strict=True)])
 
 
-def _some(texts: list[str]) -> str:
+def _shortened(texts: list[str]) -> str:
     """As many of them as are shown."""
     return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
 
