@@ -62,7 +62,7 @@ def option(metavar: str, help: str, *names: str, default: Any = None, **more: An
 
 def flag(name: str, help: str, *, default: bool = False) -> Any:
     """An option that is given or not."""
-    return typer.Option(default, name, metavar="", help=help)
+    return typer.Option(default, name, help=help)
 
 
 MODEL_FILE = argument("MODEL", "Model file that `tune` or `check` wrote.")

@@ -82,9 +82,7 @@ def _call(module: str, name: str, options: Command) -> Any:
 
 def altnorm(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Print the version.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Better probabilities and decisions from a classifier you already have."""
     if version:
