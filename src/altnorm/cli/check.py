@@ -301,28 +301,20 @@ def _check_model(options: Check, model: Path) -> bool:
 def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bool) -> bool:
     """Say whether unlabelled rows look like those that the model was tuned on."""
     check_kind(predictions, fitted)
-    drift = fitted.drift(predictions.proba)
-    left = _share_left(fitted, predictions)
+    drift, left = fitted.drift(predictions.proba), None
+    promise = getattr(getattr(fitted, "verdict_", None), "promise", None)
+    if promise is not None:
+        undecided = decision_codes(fitted, predictions.proba) == len(fitted.classes_)
+        left = {"now": float(undecided.mean()), "at_fit": 1 - promise.share}
     if json:
         print_json({"drift": asdict(drift), "share_left": left})
     else:
         out.print(screen.advised(drift.advice, str(drift)))
-        if left:
+        if left is not None:
             now, at_fit = map(percent, left.values())
             out.print(f"It would leave {now} of these rows to a person; at fit it was {at_fit}.")
         out.print("Only labels can say whether it helps here: `altnorm ask` chooses rows to label.")
     return drift.advice != "stop"
-
-
-def _share_left(
-    fitted: ProbabilityTransformer, predictions: Predictions
-) -> dict[str, float] | None:
-    """Which share of the rows a target accuracy leaves to a person, now and at fit."""
-    promise = getattr(getattr(fitted, "verdict_", None), "promise", None)
-    if promise is None:
-        return None
-    undecided = decision_codes(fitted, predictions.proba) == len(fitted.classes_)
-    return {"now": float(undecided.mean()), "at_fit": 1 - promise.share}
 
 
 def demo(options: Demo) -> None:
