@@ -158,7 +158,13 @@ def _not_adopted(tuned: Verdict, calibration: Verdict | None) -> Answer:
 
 def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
     """What the reader should know before using the answer, each in a sentence."""
-    sentences = [_alternative(case, comparison), _other_scores(case)]
+    sentences = []
+    if comparison is not None:
+        # Where the model does not help, or others score higher, its user should know.
+        helps = case.tested is not None and case.tested.adopted
+        better = comparison.ahead_words() if helps else comparison.alternative()
+        sentences.append(better.replace("->", "\u2192"))
+    sentences.append(_other_scores(case))
     if case.judged is not None:
         sentences.append(case.judged.only_losing(case.names))
     tested = () if case.tested is None else case.tested.cautions
@@ -180,15 +186,6 @@ def _way_to_decide(tuned: Verdict) -> str:
         f"About {n_labels:,.0f} labels may decide if they are those of rows whose decision would "
         "change: fit with insist=True (--insist), and altnorm ask chooses them."
     )
-
-
-def _alternative(case: Case, comparison: Comparison | None) -> str:
-    """Say which other method helps where the model does not, or scores higher where it does."""
-    if comparison is None:
-        return ""
-    if case.tested is not None and case.tested.adopted:
-        return comparison.ahead_words()
-    return comparison.alternative().replace("->", "\u2192")
 
 
 def _other_scores(case: Case) -> str:
