@@ -76,6 +76,10 @@ JOBS = option(
 )
 
 
+SIGNIFICANCE = 0.01
+"""Level of a fit's tests unless another is given."""
+
+
 @dataclass(frozen=True)
 class Tuning:
     """What tuning looks for, and how: parameters of :class:`~altnorm.Adjuster`."""
@@ -100,7 +104,7 @@ class Tuning:
         "Several labels per row: `labelwise`, each label a problem of its own, or `pairs`, all "
         "labels one two-class problem, as in the paper.",
     )
-    significance: float = option("P", "Significance level.", default=0.01)
+    significance: float = option("P", "Significance level.", default=SIGNIFICANCE)
     insist: bool = flag(
         "--insist", "Apply the best correction even without evidence, or if the input looks wrong."
     )

@@ -135,6 +135,9 @@ def _adjust_table(changes: ChangeCount, layout: Layout, options: Apply) -> None:
             f"A table cannot become '{output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
         )
+    if options.no_prediction and options.prediction is not None:
+        rule = "The column of decisions is named or left out"
+        raise InputError(rule, "both are asked for", "Leave out --prediction or --no-prediction.")
     prediction = None if options.no_prediction else options.prediction or "prediction"
     names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
     how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}

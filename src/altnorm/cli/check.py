@@ -23,7 +23,7 @@ from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
 from altnorm.cli import _screen as screen, tune
 from altnorm.cli._commands import MODEL, REPORT, Check, Demo
 from altnorm.cli._folder import check_folder
-from altnorm.cli._options import prefix_words
+from altnorm.cli._options import SIGNIFICANCE, prefix_words
 from altnorm.cli._records import file_words, print_json, tested_record, tuned_record
 from altnorm.cli._screen import errors, out
 from altnorm.decisions.decision import decision_codes
@@ -68,6 +68,7 @@ def check(options: Check) -> int:
             "--costs": tuning.costs is not None,
             "--insist": tuning.insist,
             "--multilabel": tuning.multilabel is not None,
+            "--significance": tuning.significance != SIGNIFICANCE,
             "--target-accuracy": tuning.target_accuracy is not None,
             "--logits": columns.logits,
         }
