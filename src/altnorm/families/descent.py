@@ -108,14 +108,18 @@ class Penalised(NamedTuple):
     loss: Callable[[np.ndarray], Point]
     penalty: Callable[[np.ndarray, float], tuple[float, np.ndarray]]  # value and derivative
     precondition: Callable[[Point, float], Operator]  # from where it starts, at a strength
+    total: float  # weight of the rows
     is_quadratic: bool = True  # the penalty, so that its derivative is linear
     n_steps: int = 10  # that are remembered
 
     def walk(
-        self, start: Point, strengths: Sequence[float], *, least_gain: float
-    ) -> Iterator[Point]:
-        """Yield the best point at each strength, without its penalty, each from the one before."""
-        here, before, history = start, 0.0, History(self.n_steps)
+        self, start: np.ndarray, strengths: Sequence[float], gain: float
+    ) -> Iterator[np.ndarray]:
+        """Yield the best unknowns at each strength, each from the one before.
+
+        `gain` is what one more step may still gain, per unit of weight.
+        """
+        here, before, history = self.loss(start), 0.0, History(self.n_steps)
         for strength in strengths:
             if self.is_quadratic:
                 history.stiffen(partial(self._change_gradient, strength - before))
@@ -126,10 +130,10 @@ class Penalised(NamedTuple):
                 self._add(here, strength),
                 self.precondition(here, strength),
                 history,
-                least_gain=least_gain,
+                least_gain=gain * self.total,
             )
             here, before = self._add(here, strength, -1.0), strength
-            yield here
+            yield here.at
 
     def _change_gradient(self, strength: float, step: np.ndarray) -> np.ndarray:
         return self.penalty(step, strength)[1]

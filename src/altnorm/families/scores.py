@@ -14,7 +14,7 @@ is the one that stronger penalties lead to.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -283,8 +283,8 @@ def penalised(loss: ScoreLoss, held: Held) -> Penalised:
         own = _own_change(held, basis, inverse, strength) if held.pairs else None
         return partial(_solve, basis, classes, inverse, own)
 
-    is_quadratic = not held.pairs
-    return Penalised(loss, penalty, precondition, is_quadratic=is_quadratic, n_steps=_N_STEPS)
+    total = float(loss.weight.sum())
+    return Penalised(loss, penalty, precondition, total, not held.pairs, _N_STEPS)
 
 
 def _class_curvature(
@@ -384,16 +384,8 @@ class ScoreProblem:
         x = z[:, :-1] if self.shape.bends is None else self.loss.x.astype(np.float32)
         return replace(self.loss, x=x, z=z)
 
-    def walk(
-        self, problem: Penalised, start: np.ndarray, strengths: Sequence[float], gain: float
-    ) -> Iterator[np.ndarray]:
-        """Yield coefficients at each strength; `gain` is what one more step may gain per weight."""
-        least_gain = gain * float(self.loss.weight.sum())
-        for point in problem.walk(problem.loss(start), strengths, least_gain=least_gain):
-            yield point.at
-
     @property
-    def nothing(self) -> np.ndarray:
+    def unchanged(self) -> np.ndarray:
         """Coefficients that change nothing."""
         return np.zeros(self.loss.x.shape[1] * self.loss.z.shape[1])
 
@@ -410,7 +402,7 @@ def score_path(
     """Yield the fit at each of the `strengths`, each started from the one before."""
     problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=rough)
     loss, gain = penalised(problem.loss, problem.shape.held), _ROUGH_GAIN if rough else _LAST_GAIN
-    yield from map(problem.scores, problem.walk(loss, problem.nothing, strengths, gain))
+    yield from map(problem.scores, loss.walk(problem.unchanged, strengths, gain))
 
 
 def fit_scores(
@@ -424,8 +416,8 @@ def fit_scores(
     """Return the fit at the last of the `strengths`, its last few steps in double precision."""
     problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=False)
     rough = penalised(problem.rough_loss(), problem.shape.held)
-    *_, near = problem.walk(rough, problem.nothing, strengths, _ROUGH_GAIN)
-    (near,) = problem.walk(rough, near, strengths[-1:], _LAST_GAIN)
+    *_, near = rough.walk(problem.unchanged, strengths, _ROUGH_GAIN)
+    (near,) = rough.walk(near, strengths[-1:], _LAST_GAIN)
     exact = rough._replace(loss=problem.loss)
-    (last,) = problem.walk(exact, near, strengths[-1:], _LAST_GAIN)
+    (last,) = exact.walk(near, strengths[-1:], _LAST_GAIN)
     return problem.scores(last)

@@ -310,9 +310,8 @@ def _walk_biases(
         tiny = np.finfo(np.float64).eps * max(1.0, by_slope)
         return partial(np.multiply, 1 / np.maximum(np.append(by_bias + strength, by_slope), tiny))
 
-    problem = Penalised(evaluate, penalise, precondition)
-    here, total = evaluate(np.append(start.bias, start.slope)), float(loss.weight.sum())
-    for point in problem.walk(here, strengths, least_gain=gain * total):
-        bias = point.at[:-1]
+    problem = Penalised(evaluate, penalise, precondition, float(loss.weight.sum()))
+    for theta in problem.walk(np.append(start.bias, start.slope), strengths, gain):
+        bias = theta[:-1]
         # A constant in all biases cancels in the softmax; of all that fit alike, the mean is 0.
-        yield Tilt(float(point.at[-1]), bias - bias.mean())
+        yield Tilt(float(theta[-1]), bias - bias.mean())
