@@ -96,13 +96,13 @@ def _neg_brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
 
 
 def _row_f1(y: Any, pred: Any) -> np.ndarray:
-    return micro_f1(row_counts(y, pred))
+    return _f_of_sums(_row_counts(y, pred), f_beta=FBeta(1.0, "micro"), multilabel=True)
 
 
 # Counts that add up over rows, and scores of their sums.
 
 
-def row_counts(y: Any, pred: Any, n_classes: int | None = None) -> np.ndarray:
+def _row_counts(y: Any, pred: Any, n_classes: int | None = None) -> np.ndarray:
     """Hits, predicted and true labels of each row, shape (n, 3)."""
     return np.stack([np.asarray(v.sum(axis=1)) for v in (y * pred, pred, y)], axis=1).astype(float)
 
@@ -118,11 +118,6 @@ def _class_counts(y: np.ndarray, pred: np.ndarray, n_classes: int | None = None)
         )
     y, pred = csr_array(y, dtype=float), csr_array(pred, dtype=float)
     return csr_array(hstack([y * pred, pred, y], format="csr"))
-
-
-def micro_f1(sums: np.ndarray) -> np.ndarray:
-    """F1 of sums over all decisions."""
-    return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
 def _f_of_sums(sums: np.ndarray, *, f_beta: FBeta, multilabel: bool) -> np.ndarray:
@@ -146,7 +141,7 @@ def f_score(name: str, f_beta: FBeta, *, multilabel: bool) -> Score | None:
         return Score(name, "labels", per_row=_correct)  # with one label per row it is accuracy
     if f_beta.average not in ("macro", "weighted", "micro" if multilabel else "binary"):
         return None
-    counts: Callable[..., Any] = row_counts if f_beta.average == "micro" else _class_counts
+    counts: Callable[..., Any] = _row_counts if f_beta.average == "micro" else _class_counts
     formula = partial(_f_of_sums, f_beta=f_beta, multilabel=multilabel)
     return Score(name, "labels", counts=counts, of_counts=formula, f_beta=f_beta)
 
