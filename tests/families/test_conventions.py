@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from altnorm import AlternatingNormalizer, InputError, peers
 from altnorm.families import LabelwiseScaling
 from altnorm.families.linear import ScoreScaling
+from tests.libraries import make_strict
 from tests.problems import planted_labels
 
 SINGLE = [
@@ -83,6 +84,8 @@ def test_labels_by_the_row_follow_scikit_learns_conventions(peer):
     np.testing.assert_array_equal(again.transform(proba), fitted.transform(proba))
     np.testing.assert_array_equal(again.predict(proba), fitted.predict(proba))
     assert fitted.transform(proba.astype(np.float32)).dtype == np.float32
+    elsewhere = make_strict(proba)
+    assert type(fitted.predict(elsewhere)) is type(fitted.transform(elsewhere)) is type(elsewhere)
     assert make_pipeline(clone(peer), clone(peer)).fit(proba, y).predict(proba).shape == y.shape
     with pytest.raises(NotFittedError):
         clone(fitted).transform(proba)

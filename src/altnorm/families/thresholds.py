@@ -11,15 +11,13 @@ decisions. So the best `t` lies just below one of these probabilities, here call
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit, logit
 
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_positive
-from altnorm.estimator.reading import Input, read_input
+from altnorm.estimator.reading import Input
 from altnorm.families.base import Peer
 from altnorm.families.labelwise import Labelwise
 
@@ -101,23 +99,16 @@ class LabelThresholds(Peer):
             proba, y, weight, self.global_threshold_, shrinkage=float(self.shrinkage)
         )
 
-    def predict(self, proba: Any) -> np.ndarray:
-        """Return the 0/1 matrix of the labels whose probability exceeds their threshold."""
-        p = read_input(self, proba).proba
-        return (p > self._cut(p.dtype)).astype(int)
-
     def _transform(self, clean: Input) -> np.ndarray:
         # Not by way of log-odds: next to a threshold rounding would change decisions.
-        return shift_threshold(clean.proba, self._cut(clean.proba.dtype))
-
-    def _fitted_scores(self) -> Labelwise:
-        return Labelwise(1.0, -logit(np.asarray(self.thresholds_, dtype=np.float64)), np.inf)
-
-    def _cut(self, dtype: np.dtype) -> np.ndarray:
+        dtype = clean.proba.dtype
         # Fitted in double precision, a threshold next to 0 or 1 may round to it in single.
         below_one = np.nextafter(dtype.type(1), dtype.type(0))
         fitted = np.asarray(self.thresholds_, dtype=dtype)
-        return np.clip(fitted, np.finfo(dtype).tiny, below_one)
+        return shift_threshold(clean.proba, np.clip(fitted, np.finfo(dtype).tiny, below_one))
+
+    def _fitted_scores(self) -> Labelwise:
+        return Labelwise(1.0, -logit(np.asarray(self.thresholds_, dtype=np.float64)), np.inf)
 
 
 def shift_threshold(p: np.ndarray, threshold: np.ndarray) -> np.ndarray:
