@@ -100,13 +100,13 @@ class Shift:
         if self.adapted:
             doubt = f", although the predictions contradict that ({test})" * self.shift_rejected
             start = "Adapted to another class balance, assuming that nothing else changed"
-            said = f"{start}{doubt}: {changed} change"
+            sentence = f"{start}{doubt}: {changed} change"
         elif not self.n_changed:
-            said = "Not adapted: no decision would change"
+            sentence = "Not adapted: no decision would change"
         else:
             start = f"Not adapted: if only the class balance changed, {changed} change, and"
-            said = f"{start} predictions alone cannot tell ({test} for something else)"
-        return f"{said}. {self._most_changed()}."
+            sentence = f"{start} predictions alone cannot tell ({test} for something else)"
+        return f"{sentence}. {self._most_changed()}."
 
     def _most_changed(self) -> str:
         change = np.abs(np.subtract(self.after, self.before))

@@ -124,16 +124,16 @@ def _are_in_few_parts(codes: np.ndarray, parts: np.ndarray) -> np.ndarray:
     n, counts = codes.size, table.sum(axis=0)
     freedom, n_others = table.shape[0] - 1, table.shape[1] - 1
     expected = table.sum(axis=1, keepdims=True) * counts / n
-    found = ((table - expected) ** 2 / expected).sum(axis=0)
+    statistic = ((table - expected) ** 2 / expected).sum(axis=0)
     by_chance = freedom * (n - counts) / (n - 1)  # in the mean over all orders of the file
     most = freedom * counts
 
-    def lacking(found: Array, by_chance: Array, most: Array, border: float) -> np.ndarray:
-        return (found - by_chance > LACKING * (most - by_chance)) & (found > border)
+    def lacking(statistic: Array, by_chance: Array, most: Array, border: float) -> np.ndarray:
+        return (statistic - by_chance > LACKING * (most - by_chance)) & (statistic > border)
 
-    each = lacking(found, by_chance, most, chi2.isf(BY_CHANCE / counts.size, freedom))
+    each = lacking(statistic, by_chance, most, chi2.isf(BY_CHANCE / counts.size, freedom))
     border = chi2.isf(BY_CHANCE, freedom * n_others)
-    return each | lacking(found.sum(), by_chance.sum(), most.sum(), border)
+    return each | lacking(statistic.sum(), by_chance.sum(), most.sum(), border)
 
 
 def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:
@@ -182,19 +182,21 @@ def number_blocks(n_rows: int, groups: np.ndarray | None) -> np.ndarray:
     return np.arange(n_rows) * N_PIECES // n_rows if groups is None else groups % N_PIECES
 
 
-def number_groups(groups: Any, known: np.ndarray) -> np.ndarray:
-    """Number the groups of the rows that are `known`, in the order in which they come."""
+def number_groups(groups: Any, counted: np.ndarray) -> np.ndarray:
+    """Number the groups of the rows that are `counted`, in the order in which they come."""
     check_unmasked(groups, "groups")
     values = np.asarray(on_host(groups))
-    if values.shape != known.shape:
+    if values.shape != counted.shape:
         rule, remedy = "`groups` must have one entry per row", "Pass the group of each row."
-        offender = f"its shape is {values.shape} and there are {known.size} rows"
+        offender = f"its shape is {values.shape} and there are {counted.size} rows"
         raise InputError(rule, offender, remedy, value=values.shape, code="shape")
-    listed = values[known].tolist()
+    listed = values[counted].tolist()
     missing = [i for i, value in enumerate(listed) if is_missing(value)]
     if missing:
-        rule, first = "Every row must have a group", np.flatnonzero(known)[missing[0]]
-        offender = f"{len(missing)} of {known.sum()} rows with a label have none, the first is row "
+        rule, first = "Every row must have a group", np.flatnonzero(counted)[missing[0]]
+        offender = (
+            f"{len(missing)} of {counted.sum()} rows with a label have none, the first is row "
+        )
         remedy = "Give a row that belongs to no group one of its own."
         raise InputError(rule, f"{offender}{first}", remedy, code="groups")
     # By what they are, not by order: names and numbers may be mixed.

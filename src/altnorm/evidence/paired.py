@@ -202,16 +202,15 @@ def _of_blocks(
     def gain(old: np.ndarray, new: np.ndarray) -> float:
         return score(labels, new, weight) - score(labels, old, weight)
 
-    whole, rows = gain(before, after), np.zeros(len(labels))
+    total, rows = gain(before, after), np.zeros(len(labels))
     differs = (before != after).reshape(len(labels), -1).any(axis=1)
     for block in np.unique(blocks[differs]):
         inside = blocks == block
         mask = inside.reshape(-1, *[1] * (before.ndim - 1))
         old, new = np.where(mask, after, before), np.where(mask, before, after)
-        rows[inside] = (whole - gain(old, new)) / 2 / inside.sum()
-    total = rows.sum()
+        rows[inside] = (total - gain(old, new)) / 2 / inside.sum()
     # Blocks need not add up where a score is far from linear; their spread is what is wanted.
-    return rows + (whole - total) / len(rows)
+    return rows + (total - rows.sum()) / len(rows)
 
 
 def derivative(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.ndarray:

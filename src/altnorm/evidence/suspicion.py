@@ -107,8 +107,8 @@ def _has_rare_classes(rows: Labelled) -> bool:
     class does not count, for its rows may be cut off.
     """
     seen, first, counts = np.unique(rows.labels, return_index=True, return_counts=True)
-    whole = counts[first < first.max()]
-    by_chance = (rows.classes.size - seen.size) * math.exp(-float(whole.min()))
+    complete = counts[first < first.max()]
+    by_chance = (rows.classes.size - seen.size) * math.exp(-float(complete.min()))
     return by_chance > BY_CHANCE
 
 
@@ -129,25 +129,25 @@ def _swapped_columns(rows: Labelled) -> Caution | None:
     moved = moved[np.isin(column[moved], moved)]
     if len(moved) < 2:
         return None
-    first, other = rows.classes[moved[0]], rows.classes[column[moved[0]]]
-    names = f"{first} and {other}" if len(moved) == 2 else f"{first} and {len(moved) - 1} others"
+    first, second = rows.classes[moved[0]], rows.classes[column[moved[0]]]
+    names = f"{first} and {second}" if len(moved) == 2 else f"{first} and {len(moved) - 1} others"
     text = (
-        f"The columns of {names} look exchanged: of a row of {first} and one of {other}, that of "
-        f"{other} looks more like {first} in {1 - area[moved[0]]:.0%} of cases. Put the columns "
+        f"The columns of {names} look exchanged: of a row of {first} and one of {second}, that of "
+        f"{second} looks more like {first} in {1 - area[moved[0]]:.0%} of cases. Put the columns "
         "into the order of the classes."
     )
     return Caution("swapped_columns", text, float(len(moved)), serious=True)
 
 
-def _area_between(rows: Labelled, one: int, other: int) -> float:
+def _area_between(rows: Labelled, first: int, second: int) -> float:
     """Area under the ROC curve of two columns, for rows of their classes; 0.5 for small odds."""
-    inside = np.isin(rows.labels, (one, other))
-    is_one = rows.labels[inside] == one
-    proba = rows.proba[inside][:, [one, other]]
+    inside = np.isin(rows.labels, (first, second))
+    is_first = rows.labels[inside] == first
+    proba = rows.proba[inside][:, [first, second]]
     # The median of two infinite odds overflows.
     odds = np.subtract(*np.log(np.maximum(proba, np.finfo(proba.dtype).smallest_subnormal)).T)
-    difference = np.median(odds[is_one]) - np.median(odds[~is_one])
-    return float(roc_auc_score(is_one, odds)) if abs(difference) > SWAPPED_ODDS else 0.5
+    difference = np.median(odds[is_first]) - np.median(odds[~is_first])
+    return float(roc_auc_score(is_first, odds)) if abs(difference) > SWAPPED_ODDS else 0.5
 
 
 def _below_chance(rows: Labelled) -> Caution | None:

@@ -304,12 +304,12 @@ def change_words(verdict: Verdict) -> str:
     """Say how many decisions change, and what became of them; the parts add up."""
     if not verdict.n_changed:
         return "no decision changes"
-    said = kind_of_labels(verdict.multilabel).words
+    kind = kind_of_labels(verdict.multilabel).words
     total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong + verdict.n_left
     left = f", {verdict.n_left:,} left to a person" if verdict.n_left else ""
     return (
-        f"{words.plural(total, said.changed)} changed: {verdict.n_fixed:,} fixed, "
-        f"{verdict.n_broken:,} broken{said.still_wrong.format(verdict.n_still_wrong)}{left}"
+        f"{words.plural(total, kind.changed)} changed: {verdict.n_fixed:,} fixed, "
+        f"{verdict.n_broken:,} broken{kind.still_wrong.format(verdict.n_still_wrong)}{left}"
     )
 
 

@@ -53,12 +53,14 @@ class Likelihood:
         """
         used, xp, m = np.flatnonzero(weight > 0), array_namespace(log_p), log_p.shape[1]
         dtype, eps = xp.float32 if rough else arrays.widest_float(log_p), xp.finfo(log_p.dtype).eps
-        codes, own = codes[used], xp.empty((used.size, m), dtype=dtype, device=arrays.device(log_p))
+        rows = xp.empty((used.size, m), dtype=dtype, device=arrays.device(log_p))
+        codes, weight = codes[used], weight[used]
         # In blocks, so that there is only one copy of the rows, in the precision it has to have.
-        for rows in arrays.block_slices(used.size, 24 * m, own, cached=True):
-            block = xp.astype(arrays.take_rows(log_p, used[rows]), dtype, copy=False)
-            own = arrays.scatter(own, (rows, slice(None)), _shifted(block, codes[rows], float(eps)))
-        return cls(own, codes, weight[used])
+        for block in arrays.block_slices(used.size, 24 * m, rows, cached=True):
+            taken = xp.astype(arrays.take_rows(log_p, used[block]), dtype, copy=False)
+            taken = _shifted(taken, codes[block], float(eps))
+            rows = arrays.scatter(rows, (block, slice(None)), taken)
+        return cls(rows, codes, weight)
 
     @cached_property
     def label(self) -> float:
@@ -142,12 +144,12 @@ def label_log_p(scores: Callable[[Array], Array], rows: Array, codes: np.ndarray
     """Log of the softmax of each row's scores at its label, (n,)."""
     out = np.empty(codes.size)
     for block in arrays.block_slices(codes.size, 32 * rows.shape[1], rows, cached=True):
-        own = scores(rows[block, :])
-        xp = array_namespace(own)
-        top = xp.max(own, axis=1, keepdims=True)
-        total = xp.sum(arrays.exp_in_place(own - top), axis=1)
+        of_block = scores(rows[block, :])
+        xp = array_namespace(of_block)
+        top = xp.max(of_block, axis=1, keepdims=True)
+        total = xp.sum(arrays.exp_in_place(of_block - top), axis=1)
         log_total = arrays.to_numpy(xp.log(total) + top[:, 0])
-        out[block] = arrays.entries_at(own, codes[block]) - log_total
+        out[block] = arrays.entries_at(of_block, codes[block]) - log_total
     return out
 
 

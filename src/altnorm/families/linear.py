@@ -48,8 +48,8 @@ matrix_path = partial(scores.score_path, shape=matrix_shape)
 
 def curve_shape(x: np.ndarray, weight: np.ndarray, *, n_facets: int) -> Shape:
     """Log-probabilities and their bends, all standardised and held alike."""
-    own, facets = _own_bends(x), _facets(x, n_facets)
-    bends = Bends(*map(np.concatenate, zip(own, facets, strict=True)))
+    parts = zip(_own_bends(x), _facets(x, n_facets), strict=True)
+    bends = Bends(*map(np.concatenate, parts))
     center, scale = _standard(x, weight, bends)
     return Shape(bends, center, scale, Held(np.ones(center.size + 1)))
 

@@ -255,14 +255,14 @@ def penalised(loss: ScoreLoss, held: Held) -> Penalised:
     """
     n, m = loss.x.shape
     table = held.table(m)
-    some = slice(None, None, max(1, n // _MOMENT_ROWS))
-    p = host_softmax(loss.x[some].astype(np.float64), axis=1)
-    weight = loss.weight[some] * (loss.weight.sum() / loss.weight[some].sum())
+    sample = slice(None, None, max(1, n // _MOMENT_ROWS))
+    p = host_softmax(loss.x[sample].astype(np.float64), axis=1)
+    weight = loss.weight[sample] * (loss.weight.sum() / loss.weight[sample].sum())
     by_class, classes = _class_curvature(p, weight, together=not held.pairs)
     spread = weight * (1 - (p**2).sum(axis=1))
     spread /= max(spread.sum(), np.finfo(np.float64).tiny)
     # A matrix times its own transpose takes half the time, and single precision a quarter.
-    z = loss.z[some] * np.sqrt(spread)[:, None].astype(loss.z.dtype)
+    z = loss.z[sample] * np.sqrt(spread)[:, None].astype(loss.z.dtype)
     roots, basis = eigh((z.T @ z).astype(np.float64), held.form(m))
     curvature = by_class[:, None] * np.maximum(roots, 0)
 
@@ -280,8 +280,8 @@ def penalised(loss: ScoreLoss, held: Held) -> Penalised:
 
     def precondition(_: Point, strength: float) -> Operator:
         inverse = 1 / (curvature + strength)
-        own = _own_change(held, basis, inverse, strength) if held.pairs else None
-        return partial(_solve, basis, classes, inverse, own)
+        change = _own_change(held, basis, inverse, strength) if held.pairs else None
+        return partial(_solve, basis, classes, inverse, change)
 
     total = float(loss.weight.sum())
     return Penalised(loss, penalty, precondition, total, not held.pairs, _N_STEPS)
@@ -310,14 +310,14 @@ def _solve(
     basis: np.ndarray,
     classes: np.ndarray,
     inverse: np.ndarray,
-    own: np.ndarray | None,
+    own_change: np.ndarray | None,
     gradient: np.ndarray,
 ) -> np.ndarray:
     """Solve with the rough Hessian in its bases, and with what is a class's own."""
     turned = classes.T @ gradient.reshape(len(inverse), -1) @ basis
     solved = classes @ (turned * inverse) @ basis.T
-    if own is not None:
-        solved += own * np.diagonal(solved)[:, None]
+    if own_change is not None:
+        solved += own_change * np.diagonal(solved)[:, None]
     return solved.ravel()
 
 
@@ -357,7 +357,7 @@ class ScoreProblem:
         codes, weight = codes[used], weight[used]
         tempering = fit_tempering(rows, codes, weight, rough=rough)
         x = arrays.to_numpy(arrays.map_blocks(tempering.logs, rows))
-        own = bends, center, scale, _ = shape(x, weight)
+        made_of = bends, center, scale, _ = shape(x, weight)
         dtype = np.float32 if rough else np.float64
         z = np.ones((used.size, center.size + 1), dtype)
         # In blocks: there may be hundreds of features.
@@ -366,7 +366,7 @@ class ScoreProblem:
         # Without bends features are `x` itself, which need not be held twice.
         x = z[:, :-1] if bends is None else x.astype(dtype, copy=False)
         loss = ScoreLoss(x, z, codes, weight, rows if arrays.is_foreign(rows) else None)
-        return cls(tempering, own, loss)
+        return cls(tempering, made_of, loss)
 
     def scores(self, theta: np.ndarray) -> Scores:
         """The same scores from log-probabilities as they are."""

@@ -137,11 +137,11 @@ def shrunk_thresholds(
 ) -> np.ndarray:
     """Return a threshold for each label, shrunk towards the common one where it is rare."""
     columns, n = zip(p.T, y.T, strict=True), weight @ y
-    own = np.array([label_threshold(*column, weight, beta) for column in columns])
-    trust = np.divide(n, n + shrinkage, out=np.zeros(own.size), where=n > 0)
-    blended = expit(trust * logit(own) + (1 - trust) * logit(common))
+    best = np.array([label_threshold(*column, weight, beta) for column in columns])
+    trust = np.divide(n, n + shrinkage, out=np.zeros(best.size), where=n > 0)
+    blended = expit(trust * logit(best) + (1 - trust) * logit(common))
     # The two ends are returned as they are: logit and back would round them.
-    return np.select([trust == 1, trust == 0], [own, common], blended)
+    return np.select([trust == 1, trust == 0], [best, common], blended)
 
 
 def label_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray, beta: float) -> float:
