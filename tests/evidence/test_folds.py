@@ -21,12 +21,6 @@ def test_every_row_has_a_fold_and_every_fold_a_row(classes, cv):
     np.testing.assert_array_equal(folds, assign_folds(classes, cv))
 
 
-@pytest.mark.parametrize("shares", [(0.25, 0.25, 0.25, 0.25), (0.9, 0.06, 0.04)])
-def test_a_shuffled_file_is_cut_into_pieces(shares):
-    classes = np.random.default_rng(0).choice(len(shares), 400, p=shares)
-    np.testing.assert_array_equal(assign_folds(classes, 5), np.arange(400) * 5 // 400)
-
-
 def test_a_class_in_one_place_is_in_every_fold():
     """Its rows would be judged by fits that have not seen the class."""
     classes = np.random.default_rng(0).integers(3, size=400)

@@ -4,7 +4,6 @@ import pickle
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
@@ -47,7 +46,6 @@ NEARLY = [peers.MatrixScaling(0.5), peers.CurveScaling(4.0), peers.CurveScaling(
 
 single = pytest.mark.parametrize("peer", SINGLE, ids=repr)
 multi = pytest.mark.parametrize("peer", MULTI, ids=repr)
-every = pytest.mark.parametrize("peer", SINGLE + MULTI, ids=repr)
 all_forms = pytest.mark.parametrize("peer", SINGLE + MULTI + NEARLY, ids=repr)
 
 ROUNDING = {np.float64: 1e-12, np.float32: 2e-6}
@@ -106,23 +104,7 @@ def test_rows_sum_to_one_and_zeros_stay_zero(peer, dtype):
     assert (adjusted >= 0).all()
 
 
-@every
-def test_set_output_pandas_keeps_names_and_index(peer):
-    proba, y = data_for(peer)
-    frame = pd.DataFrame(proba, columns=list("abcd"), index=np.arange(len(proba)) + 7)
-    names = np.array(list("abcd"))
-    labels = names[y] if y.ndim == 1 else y
-    fitted = clone(peer).set_output(transform="pandas").fit(frame, labels)
-    out = fitted.transform(frame)
-    assert list(out.columns) == list("abcd") == list(fitted.get_feature_names_out())
-    assert list(fitted.classes_) == list("abcd")
-    pd.testing.assert_index_equal(out.index, frame.index)
-    decided = names[out.to_numpy().argmax(axis=1)] if y.ndim == 1 else out.to_numpy() > 0.5
-    np.testing.assert_array_equal(fitted.predict(frame), decided)
-    np.testing.assert_allclose(out, clone(peer).fit(proba, y).transform(proba), atol=1e-12)
-
-
-@every
+@pytest.mark.parametrize("peer", SINGLE + MULTI, ids=repr)
 def test_logits_are_probabilities_up_to_a_constant(peer):
     proba, y = data_for(peer)
     logits, to_proba = logit(proba), expit
@@ -230,12 +212,3 @@ def test_one_row_is_too_few_for_cross_validation(peer):
     proba, y = data_for(peer)
     with pytest.raises(InputError, match="at least 2 rows"):
         clone(peer).fit(proba[:1], y[:1])
-
-
-@every
-def test_explain_tells_what_predict_changes(peer):
-    proba, y = data_for(peer)
-    fitted = clone(peer).fit(proba, y)
-    before = proba > 0.5 if y.ndim == 2 else proba.argmax(axis=1)[:, None]
-    changed = before != fitted.predict(proba).reshape(before.shape)
-    assert fitted.explain(proba).row.tolist() == np.nonzero(changed)[0].tolist()
