@@ -49,11 +49,12 @@ def test_the_strength_is_the_best_by_cross_validation(family):
     assert max(losses) > min(losses) * (1 + 2 * rtol)
     rows = logits if by_label else np.log(softmax(logits, axis=1))
     found = cross_fit(path, rows, y, np.ones(200), folds, strengths)
-    by_row = found.log_loss(np.ones(200)) / (4 if by_label else 1)
-    np.testing.assert_allclose(by_row, losses[: len(found.strengths)], rtol=rtol)
-    proba = found.proba(0, rows)
-    own = np.where(y, proba, 1 - proba) if by_label else proba[np.arange(200), y][:, None]
-    np.testing.assert_allclose(np.log(own).sum(axis=1), found.label_log_p[0], rtol=1e-9)
+    loss = -found.label_log_p.mean() / (4 if by_label else 1)
+    assert loss == pytest.approx(losses[list(strengths).index(found.strength)], rel=rtol)
+    assert found.strength == chosen
+    proba = found.proba(rows)
+    of_labels = np.where(y, proba, 1 - proba) if by_label else proba[np.arange(200), y][:, None]
+    np.testing.assert_allclose(np.log(of_labels).sum(axis=1), found.label_log_p, rtol=1e-9)
 
 
 def test_a_path_ends_where_the_loss_is_clearly_above_the_least_twice():

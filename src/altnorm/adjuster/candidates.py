@@ -295,16 +295,15 @@ class CrossFitter:
         params: dict[str, Any],
     ) -> Candidate:
         """Cross-fit along a path. Rows are as large as the data, so they are not kept."""
-        fits = cross_fit(path, rows(), self.data.labels, self.data.weight, self.folds, strengths)
-        best = fits.at_best(self.data.weight)
-        strength, log_p = best.strengths[0], best.label_log_p[0]
+        best = cross_fit(path, rows(), self.data.labels, self.data.weight, self.folds, strengths)
+        strength, log_p = best.strength, best.label_log_p
         log_p /= self._labels_per_row  # in place: nobody else needs it
         np.maximum(log_p, self.lowest, out=log_p)
         return Candidate(
             name,
             {"strength": strength, **params} if name in ("bias", "matrix", "curves") else params,
             log_p,
-            lambda: to_numpy(best.proba(0, rows())),
+            lambda: to_numpy(best.proba(rows())),
             cache(lambda: fit(strength)),  # some are asked for twice
         )
 

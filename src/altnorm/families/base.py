@@ -101,8 +101,9 @@ class PenalisedPeer(Peer):
     ) -> list[float]:
         """Set `strength_`; return the penalties on the way to it, strongest first."""
         if isinstance(self.strength, str):
-            fits = cross_fit(path, rows, labels, weight, self._folds(labels), self.strengths)
-            self.strength_ = fits.strengths[fits.best(weight)]
+            folds = self._folds(labels)
+            best = cross_fit(path, rows, labels, weight, folds, self.strengths)
+            self.strength_ = best.strength
         else:
             self.strength_ = float(self.strength)
         return [each for each in self.strengths if each > self.strength_] + [self.strength_]

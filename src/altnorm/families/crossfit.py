@@ -48,31 +48,17 @@ class Path(Protocol):
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Fits of a family outside each fold, along a path of penalties, tried inside it."""
+    """Fits of a family outside each fold, at the strength of least log loss inside."""
 
-    strengths: tuple[float, ...]  # (k,) those tried, strongest first
-    label_log_p: np.ndarray  # (k, n) log-probability of each row's labels, without its fold
-    fits: tuple[tuple[Fit, ...], ...]  # [k][fold]
+    strength: float
+    label_log_p: np.ndarray  # (n,) log-probability of each row's labels, without its fold
+    fits: tuple[Fit, ...]  # for each fold
     folds: np.ndarray  # (n,)
 
-    def log_loss(self, weight: np.ndarray) -> np.ndarray:
-        """Mean cross-fitted log loss at each strength, (k,)."""
-        return -np.average(self.label_log_p, axis=1, weights=weight)
-
-    def best(self, weight: np.ndarray) -> int:
-        """Which strength has the least log loss; of equally good ones the strongest."""
-        return int(self.log_loss(weight).argmin())
-
-    def at_best(self, weight: np.ndarray) -> CrossFit:
-        """Return the same without the other strengths: each takes a number per row."""
-        k = self.best(weight)
-        label_log_p = self.label_log_p[k : k + 1].copy()
-        return CrossFit((self.strengths[k],), label_log_p, (self.fits[k],), self.folds)
-
-    def proba(self, k: int, rows: Array) -> Array:
-        """Cross-fitted probabilities (n, m) at the strength number `k`, where `rows` is."""
+    def proba(self, rows: Array) -> Array:
+        """Cross-fitted probabilities (n, m), where `rows` is."""
         out = array_namespace(rows).empty_like(rows)
-        for fold, fit in enumerate(self.fits[k]):
+        for fold, fit in enumerate(self.fits):
             inside = self.folds == fold
             out = put_rows(out, inside, map_blocks(fit.proba, take_rows(rows, inside)))
         return out
@@ -84,13 +70,14 @@ def cross_fit(
     labels: np.ndarray,
     weight: np.ndarray,
     folds: np.ndarray,
-    strengths: Sequence[float] = STRENGTHS,
+    strengths: Sequence[float],
 ) -> CrossFit:
     """Fit a family outside each fold, penalty by penalty, strongest first, and try it inside.
 
-    Weaker penalties are left out once the loss is clearly above the least twice: from there on,
-    fits only get more expensive and worse. No fit sees a label of its fold, not even by way of
-    where it starts: one that is not quite finished would remember it.
+    Of equally good strengths the strongest is the best. Weaker penalties are left out once the
+    loss is clearly above the least twice: from there on, fits only get more expensive and worse.
+    No fit sees a label of its fold, not even by way of where it starts: one that is not quite
+    finished would remember it.
     """
     outside = [folds != fold for fold in range(int(folds.max()) + 1)]
     # By their weights, not as copies: each family makes one in the precision that it needs.
@@ -104,7 +91,8 @@ def cross_fit(
             tried[-1][~o] = fit.label_log_p(take_rows(rows, ~o), labels[~o])
         if is_past_best(tried, weight):
             break
-    return CrossFit(tuple(strengths[: len(fits)]), np.stack(tried), tuple(fits), folds)
+    best = int(np.average(tried, axis=1, weights=weight).argmax())
+    return CrossFit(strengths[best], tried[best], fits[best], folds)
 
 
 def _next_fit(path: Generator[Fit, None, None], *, last: bool) -> Fit:
