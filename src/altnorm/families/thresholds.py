@@ -147,13 +147,14 @@ def shrunk_thresholds(
 def label_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray, beta: float) -> float:
     """Return the threshold of best F for one label, or for entries taken as one."""
     level = levels(p, y)
-    return best_threshold(p, level, f1_at(p, y, weight, level, beta))
+    true, predicted = sum_from(p[y], level, weight[y]), sum_from(p, level, weight)
+    score = (1 + beta**2) * true / (predicted + beta**2 * weight[y].sum())
+    return best_threshold(p, level, score)
 
 
 def rows_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
     """Return the common threshold of best F1 of a row, on average."""
-    ones = np.ones(p.shape[1])
-    gains = np.stack([f1_gains(*row, ones) for row in zip(p, y, strict=True)]) * weight[:, None]
+    gains = np.stack([f1_gains(*row) for row in zip(p, y, strict=True)]) * weight[:, None]
     level = levels(p, y)
     return best_threshold(p, level, sum_from(p.ravel(), level, gains.ravel()))
 
@@ -169,19 +170,10 @@ def sum_from(p: np.ndarray, level: np.ndarray, amount: np.ndarray) -> np.ndarray
     return np.cumsum(sums[:0:-1])[::-1]
 
 
-def f1_at(
-    p: np.ndarray, y: np.ndarray, weight: np.ndarray, level: np.ndarray, beta: float
-) -> np.ndarray:
-    """Return F1, or F-beta, with the threshold just below each level."""
-    true = sum_from(p[y], level, weight[y])
-    return (1 + beta**2) * true / (sum_from(p, level, weight) + beta**2 * weight[y].sum())
-
-
-def f1_gains(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return what F1 gains (or loses) by each entry as the threshold falls past it."""
+def f1_gains(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return what the F1 of a row gains (or loses) by each entry as the threshold falls past it."""
     order = np.argsort(-p)  # of entries of equal probability only the sum means something
-    f1 = 2 * np.cumsum((weight * y)[order])
-    f1 /= np.cumsum(weight[order]) + weight @ y
+    f1 = 2 * np.cumsum(y[order]) / (np.arange(1, p.size + 1) + y.sum())
     gains = np.empty_like(f1)
     gains[order] = np.diff(f1, prepend=0.0)
     return gains
