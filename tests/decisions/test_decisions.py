@@ -61,16 +61,16 @@ def every_rule(counts, n_outcomes):
 def test_no_rule_has_a_better_balanced_accuracy(seed):
     proba, labels, counts = world(seed)
     decision = purpose_of("balanced_accuracy").fit(proba, labels, np.ones(len(labels)))
-    found = sk.balanced_accuracy_score(labels, decision.codes(proba))
+    score = sk.balanced_accuracy_score(labels, decision.codes(proba))
     best = max((t.diagonal() / t.sum(axis=1)).mean() for t in every_rule(counts, 3))
-    assert found == pytest.approx(best)
-    assert found > sk.balanced_accuracy_score(labels, proba.argmax(axis=1))
+    assert score == pytest.approx(best)
+    assert score > sk.balanced_accuracy_score(labels, proba.argmax(axis=1))
 
 
 def test_a_class_without_labels_counts_as_rarer_than_any_other():
     proba, labels, weight = draw(m=4)
-    some = labels < 3
-    rule = purpose_of("balanced_accuracy", m=4).fit(proba[some], labels[some], weight[some])
+    seen = labels < 3
+    rule = purpose_of("balanced_accuracy", m=4).fit(proba[seen], labels[seen], weight[seen])
     assert np.isfinite(rule.values).all()
     assert rule.values.argmax() == 3
 
@@ -94,8 +94,8 @@ def test_a_mapping_is_a_table():
     classes = np.array(["ham", "spam"])
     kind = kind_of_labels(False)
     mapping = {("spam", "ham"): 2, ("ham", "spam"): 10, ("ham", None): 0.5, ("spam", "spam"): 0.1}
-    found = resolve_purpose(None, mapping, kind, classes).costs
-    np.testing.assert_array_equal(found, [[0, 10, 0.5], [2, 0.1, 1]])
+    table = resolve_purpose(None, mapping, kind, classes).costs
+    np.testing.assert_array_equal(table, [[0, 10, 0.5], [2, 0.1, 1]])
     plain = resolve_purpose(None, {("spam", "ham"): 2}, kind, classes).costs
     np.testing.assert_array_equal(plain, [[0, 1], [2, 0]])
 
@@ -140,10 +140,10 @@ def test_weights_are_never_worse_than_a_power_of_the_shares(scoring, n):
     score = resolve_scoring(scoring)
     for seed in range(15):
         proba, labels, weight = draw(n, seed=seed)
-        found = fit_weights(proba, labels, weight, score.of_counts)
+        fitted = fit_weights(proba, labels, weight, score.of_counts)
         shares = np.log(class_shares(labels, weight, 3))
         starts = [score_at(-s * shares, proba, labels, weight, score) for s in EXPONENTS]
-        assert score_at(np.log(found), proba, labels, weight, score) >= max(starts) - 1e-9
+        assert score_at(np.log(fitted), proba, labels, weight, score) >= max(starts) - 1e-9
 
 
 @pytest.mark.parametrize("scoring", ["f1", "f1_macro", "fbeta=2", "matthews_corrcoef"])
@@ -152,11 +152,11 @@ def test_two_classes_get_the_best_threshold(scoring, monkeypatch):
     score = resolve_scoring(scoring)
     for seed in range(6):
         proba, labels, weight = draw(40, 2, seed)
-        found = fit_weights(proba, labels, weight, score.of_counts)
+        fitted = fit_weights(proba, labels, weight, score.of_counts)
         odds = np.sort(np.log(proba[:, 0] / proba[:, 1]))
         between = np.concatenate([odds - 1e-9, odds + 1e-9])
         best = max(score_at([0, w], proba, labels, weight, score) for w in between)
-        assert score_at(np.log(found), proba, labels, weight, score) == pytest.approx(best)
+        assert score_at(np.log(fitted), proba, labels, weight, score) == pytest.approx(best)
 
 
 def test_leaders_are_those_of_a_look_at_all_scores():
@@ -208,11 +208,11 @@ def test_the_common_threshold_is_the_best(scoring):
     purpose = purpose_of(scoring, m=4, multilabel=True)
     for seed in range(5):
         proba, labels, weight = draw_labels(seed=seed)
-        found = purpose.fit(proba, labels, weight)
-        assert np.ptp(found.values) == 0
+        rule = purpose.fit(proba, labels, weight)
+        assert np.ptp(rule.values) == 0
         levels = np.concatenate([[0], np.sort(proba.ravel())])
         best = max(purpose.score(labels, proba > t, weight) for t in levels)
-        assert purpose.score(labels, found.codes(proba), weight) == pytest.approx(best)
+        assert purpose.score(labels, rule.codes(proba), weight) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("scoring", ["subset_accuracy", "neg_log_loss", "accuracy"])
@@ -246,13 +246,13 @@ def test_worth_is_what_one_more_decision_adds_to_the_score(scoring, costs, multi
     codes = rule.codes(proba)
     before, values = purpose.score(labels, codes, weight), values_of(rule, labels, codes)
     for row in range(0, 3000, 150):
-        other = codes.copy()
+        changed = codes.copy()
         if multilabel:
-            other[row, row // 150 % 4] ^= 1
+            changed[row, row // 150 % 4] ^= 1
         else:
-            other[row] = (other[row] + 1 + row % 2) % 3
-        change = purpose.score(labels, other, weight) - before
-        worth = values_of(rule, labels, other) - values
+            changed[row] = (changed[row] + 1 + row % 2) % 3
+        change = purpose.score(labels, changed, weight) - before
+        worth = values_of(rule, labels, changed) - values
         assert change == pytest.approx(weight @ worth / weight.sum(), rel=0.05, abs=1e-9)
 
 

@@ -57,7 +57,7 @@ def in_pairs(n=600, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("code", "rows", "value", "said"),
+    ("code", "rows", "value", "message"),
     [
         ("unseen_classes", of_two_classes(), 2, "never show 2 of 4 classes"),
         ("below_majority", below_majority(), pytest.approx(0.515), "would be right in 89.5%"),
@@ -66,10 +66,10 @@ def in_pairs(n=600, seed=0):
         ("neighbours_alike", in_pairs(), pytest.approx(0.5, abs=0.1), "pass groups that say which"),
     ],
 )
-def test_what_the_labels_and_rows_are_like(code, rows, value, said):
+def test_what_the_labels_and_rows_are_like(code, rows, value, message):
     caution = one(bias().fit(*rows), code)
     assert caution.value == value
-    assert said in str(caution)
+    assert message in str(caution)
 
 
 def test_groups_say_which_rows_belong_together():
@@ -189,8 +189,7 @@ def test_probabilities_stay_where_copies_change_no_decision():
     assert one(fitted, "likeness").value == 40
     np.testing.assert_array_equal(fitted.transform(proba), proba)
     cases = np.unique(proba.round(1), axis=0, return_inverse=True)[1]
-    told = Adjuster(families=("bias",)).fit(proba, y, groups=cases)
-    assert "likeness" not in codes(told)
+    assert "likeness" not in codes(bias().fit(proba, y, groups=cases))
 
 
 def in_blocks(seed=0, n_cases=60, n_copies=5):

@@ -40,9 +40,9 @@ def test_a_file_sorted_by_class_has_every_class_outside_every_fold(counts, cv):
     classes = np.repeat(np.arange(len(counts)), counts)
     folds = assign_folds(classes, cv)
     for c in range(len(counts)):
-        own = folds[classes == c]
-        assert (np.diff(own) >= 0).all()
-        assert np.unique(own).size > 1
+        of_class = folds[classes == c]
+        assert (np.diff(of_class) >= 0).all()
+        assert np.unique(of_class).size > 1
 
 
 @pytest.mark.parametrize("counts", [(40,) * 6, (21, 20, 21)])
@@ -97,8 +97,8 @@ def draw_patients(n_patients, n_classes, seed):
     shares = rng.dirichlet(np.full(n_classes, 0.1), size=n_patients)
     y = np.concatenate([rng.choice(n_classes, 20, p=share) for share in shares])
     logits = 2 * np.eye(n_classes)[y] + rng.normal(size=(y.size, n_classes))
-    own = np.repeat(rng.normal(size=shares.shape), 20, axis=0)
-    return softmax(logits + own, axis=1), y
+    bias = np.repeat(rng.normal(size=shares.shape), 20, axis=0)
+    return softmax(logits + bias, axis=1), y
 
 
 @pytest.mark.parametrize("seed", range(5))

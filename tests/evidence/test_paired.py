@@ -25,58 +25,58 @@ def test_the_p_value_and_the_interval_agree(rows, n_groups):
     rows = np.array(rows) / len(rows)
     groups = np.arange(len(rows)) % n_groups
     for clusters in ([], [groups]):
-        found = paired_test(rows, ones(rows), clusters)
-        excluded = found.ci_low > 0 or found.ci_high < 0
-        assert (found.p_value < 0.05) == excluded
-        assert found.ci_low <= found.gain <= found.ci_high
-        assert found.gain == pytest.approx(rows.sum())
-        assert 0 <= found.p_value <= 1
-        if found.gain != 0:  # a gain is never certain
-            assert found.ci_low < found.gain < found.ci_high
-            assert found.p_value > 0
+        test = paired_test(rows, ones(rows), clusters)
+        excluded = test.ci_low > 0 or test.ci_high < 0
+        assert (test.p_value < 0.05) == excluded
+        assert test.ci_low <= test.gain <= test.ci_high
+        assert test.gain == pytest.approx(rows.sum())
+        assert 0 <= test.p_value <= 1
+        if test.gain != 0:  # a gain is never certain
+            assert test.ci_low < test.gain < test.ci_high
+            assert test.p_value > 0
 
 
 @given(GAINS, st.integers(0, 100), st.integers(1, 9))
 def test_order_scale_and_sign(rows, seed, n_groups):
     rows = np.array(rows) / len(rows)
     groups = np.arange(len(rows)) % n_groups
-    found = paired_test(rows, ones(rows), [groups])
+    test = paired_test(rows, ones(rows), [groups])
     order = np.random.default_rng(seed).permutation(len(rows))
     renamed = np.random.default_rng(seed).permutation(n_groups)[groups]
     moved = paired_test(rows[order], 3 * ones(rows), [renamed[order]])
-    assert moved == pytest.approx(found)
+    assert moved == pytest.approx(test)
     scaled = paired_test(4 * rows, ones(rows), [groups])
-    assert scaled.p_value == pytest.approx(found.p_value)
-    assert scaled.ci_high == pytest.approx(4 * found.ci_high)
+    assert scaled.p_value == pytest.approx(test.p_value)
+    assert scaled.ci_high == pytest.approx(4 * test.ci_high)
     mirrored = paired_test(-rows, ones(rows), [groups])
-    assert mirrored.p_value == pytest.approx(found.p_value)
-    assert (mirrored.ci_low, mirrored.ci_high) == pytest.approx((-found.ci_high, -found.ci_low))
-    if found.gain != 0:
-        assert mirrored.one_sided + found.one_sided == pytest.approx(1)
-        assert mirrored.errors == pytest.approx(-found.errors)
+    assert mirrored.p_value == pytest.approx(test.p_value)
+    assert (mirrored.ci_low, mirrored.ci_high) == pytest.approx((-test.ci_high, -test.ci_low))
+    if test.gain != 0:
+        assert mirrored.one_sided + test.one_sided == pytest.approx(1)
+        assert mirrored.errors == pytest.approx(-test.errors)
 
 
 @pytest.mark.parametrize(("fixed", "broken", "n"), [(14, 5, 100), (3, 0, 50), (641, 64, 4500)])
 def test_fixed_and_broken_by_hand(fixed, broken, n):
     """Agresti and Min's interval with one more changed row in place of their two."""
     rows = np.repeat([1, -1, 0], [fixed, broken, n - fixed - broken]) / n
-    found = paired_test(rows, np.ones(n))
+    test = paired_test(rows, np.ones(n))
     variance = (fixed + broken + 1) / n**2 - (fixed - broken) ** 2 / n**2 / (n + 2)
     half = t.isf(0.025, fixed + broken - 1) * math.sqrt(variance)  # so many rows contribute
     gain = (fixed - broken) / n
-    assert (found.ci_low, found.ci_high) == pytest.approx((gain - half, gain + half))
+    assert (test.ci_low, test.ci_high) == pytest.approx((gain - half, gain + half))
 
 
 def test_groups_whose_rows_agree_count_once():
     rng = np.random.default_rng(0)
     units = rng.choice([0, 1, -1], 100, p=[0.6, 0.25, 0.15])
-    one = paired_test(units / 100, np.ones(100), [np.arange(100)])
+    alone = paired_test(units / 100, np.ones(100), [np.arange(100)])
     copies = paired_test(units.repeat(5) / 500, np.ones(500), [np.arange(100).repeat(5)])
     naive = paired_test(units.repeat(5) / 500, np.ones(500))
-    assert copies.gain == pytest.approx(one.gain)
-    assert copies.std_error == pytest.approx(one.std_error, rel=0.03)
+    assert copies.gain == pytest.approx(alone.gain)
+    assert copies.std_error == pytest.approx(alone.std_error, rel=0.03)
     assert copies.ci_high - copies.gain == pytest.approx(t.isf(0.025, 99) * copies.std_error)
-    assert naive.std_error < 0.6 * one.std_error
+    assert naive.std_error < 0.6 * alone.std_error
 
 
 def test_groups_of_many_rows_that_gain_alike_are_no_noise():
@@ -101,11 +101,11 @@ def test_one_more_row_at_its_worst_is_allowed_for_in_both_directions():
     assert mirrored.errors == pytest.approx(-careful.errors)
     assert paired_test(rows, ones(rows), worst=0.2).p_value == 1
     # What the gain is known to be too large by is taken off, and no more.
-    known = paired_test(rows, ones(rows), surplus=0.03)
-    assert (known.gain, known.std_error) == (plain.gain, plain.std_error)
-    assert known.one_sided == pytest.approx(t.sf((0.15 - 0.03) / plain.std_error, 25 - 1))
+    reduced = paired_test(rows, ones(rows), surplus=0.03)
+    assert (reduced.gain, reduced.std_error) == (plain.gain, plain.std_error)
+    assert reduced.one_sided == pytest.approx(t.sf((0.15 - 0.03) / plain.std_error, 25 - 1))
     ends = plain.ci_low - 0.03, plain.ci_high + 0.03
-    assert (known.ci_low, known.ci_high) == pytest.approx(ends)
+    assert (reduced.ci_low, reduced.ci_high) == pytest.approx(ends)
 
 
 def test_a_standard_error_of_few_rows_says_less():
@@ -241,8 +241,8 @@ def test_the_error_is_that_of_the_bootstrap(name):
     for _ in range(60):
         i = rng.integers(n, size=n)
         gains.append(score(labels[i], after[i]) - score(labels[i], before[i]))
-    found = paired_test(rows, np.ones(n), clusters)
-    assert found.std_error == pytest.approx(np.std(gains), rel=0.35 if clusters else 0.2)
+    test = paired_test(rows, np.ones(n), clusters)
+    assert test.std_error == pytest.approx(np.std(gains), rel=0.35 if clusters else 0.2)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "neg_log_loss", "costs"])
@@ -251,8 +251,8 @@ def test_rows_of_an_average_add_what_they_are_worth(name):
     weight = np.random.default_rng(0).random(50)
     rows = attribute_gain(SINGLE[name], labels, before, after, weight, np.zeros(50, int))
     for i in range(50):
-        one = slice(i, i + 1)
-        gain = SINGLE[name](labels[one], after[one]) - SINGLE[name](labels[one], before[one])
+        row = slice(i, i + 1)
+        gain = SINGLE[name](labels[row], after[row]) - SINGLE[name](labels[row], before[row])
         assert rows[i] == pytest.approx(gain * weight[i] / weight.sum())
 
 

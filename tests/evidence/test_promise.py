@@ -1,9 +1,5 @@
 """Target accuracy: which rows are decided, and that the promise is exact."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
@@ -14,7 +10,7 @@ from altnorm.evidence.promise import LEVEL, N_POINTS, coverage, lower_bound
 TARGET = 0.85
 
 
-def draw(n: int = 900, m: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def draw(n=900, m=4, seed=0):
     """Predictions that favour class 0, and labels."""
     rng = np.random.default_rng(seed)
     y = rng.integers(m, size=n)
@@ -23,26 +19,27 @@ def draw(n: int = 900, m: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Adjuster:
+def fitted():
     return Adjuster(target_accuracy=TARGET).fit(*draw())
 
 
-def test_coverage_is_that_of_a_plain_loop() -> None:
+def test_coverage_is_that_of_a_plain_loop():
     rng = np.random.default_rng(1)
     confidence, right = rng.integers(1, 9, 60) / 10, rng.random(60) < 0.7
     weight, groups = rng.uniform(0.5, 2, 60), rng.integers(12, size=60)
     curve = coverage(confidence, right, weight, groups)
     assert curve.confidence.tolist() == sorted(set(confidence), reverse=True)
     for k, level in enumerate(curve.confidence):
-        some = confidence >= level
-        sums = np.array([weight[some & (groups == g)].sum() for g in range(12)])
-        assert curve.share[k] == pytest.approx(weight[some].sum() / weight.sum())
-        assert curve.accuracy[k] == pytest.approx((weight * right)[some].sum() / weight[some].sum())
+        is_decided = confidence >= level
+        total = weight[is_decided].sum()
+        sums = np.array([weight[is_decided & (groups == g)].sum() for g in range(12)])
+        assert curve.share[k] == pytest.approx(total / weight.sum())
+        assert curve.accuracy[k] == pytest.approx((weight * right)[is_decided].sum() / total)
         assert curve.units[k] == pytest.approx(sums.sum() ** 2 / (sums**2).sum())
-        assert curve.n_decided[k] == some.sum()
+        assert curve.n_decided[k] == is_decided.sum()
 
 
-def test_rows_that_count_as_good_as_nothing_are_no_evidence() -> None:
+def test_rows_that_count_as_good_as_nothing_are_no_evidence():
     """The square of such a weight is 0 in double precision."""
     confidence, right = np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, True, False, True])
     weight = np.array([1e-180, 1.0, 1.0, 1.0])
@@ -53,7 +50,7 @@ def test_rows_that_count_as_good_as_nothing_are_no_evidence() -> None:
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 5), (70, 80), (80, 80), (1, 1)])
-def test_bounds_and_tests_are_the_exact_binomial_ones(hits: int, n: int) -> None:
+def test_bounds_and_tests_are_the_exact_binomial_ones(hits, n):
     exact = binomtest(hits, n).proportion_ci(1 - 2 * LEVEL, method="exact")
     curve = coverage(np.ones(n), np.arange(n) < hits)
     assert lower_bound(np.array([hits / n]), np.array([float(n)])) == pytest.approx(exact.low)
@@ -62,7 +59,7 @@ def test_bounds_and_tests_are_the_exact_binomial_ones(hits: int, n: int) -> None
         assert curve.passes(target) == [binom.sf(hits - 1, n, target) <= LEVEL]
 
 
-def test_most_confident_rows_are_decided_and_the_promise_counts_them(fitted: Adjuster) -> None:
+def test_most_confident_rows_are_decided_and_the_promise_counts_them(fitted):
     _, y = draw()
     promise, judged = fitted.verdict_.promise, fitted._judged
     assert promise is not None
@@ -81,8 +78,8 @@ def test_most_confident_rows_are_decided_and_the_promise_counts_them(fitted: Adj
 
 
 def test_predict_leaves_the_rows_below_the_threshold_and_nothing_else_changes(
-    fitted: Adjuster,
-) -> None:
+    fitted,
+):
     proba, y = draw(seed=5)
     plain = Adjuster().fit(*draw())
     adjusted = fitted.transform(proba)
@@ -97,7 +94,7 @@ def test_predict_leaves_the_rows_below_the_threshold_and_nothing_else_changes(
     assert (single[~near] == answers[~near]).all()
 
 
-def test_kept_decisions_are_handed_over_by_the_probabilities_that_are_returned() -> None:
+def test_kept_decisions_are_handed_over_by_the_probabilities_that_are_returned():
     rng = np.random.default_rng(3)
     y = rng.integers(3, size=400)
     proba = np.exp(rng.normal(size=(400, 3)) + 1.5 * np.eye(3)[y])  # nothing to correct
@@ -112,14 +109,14 @@ def test_kept_decisions_are_handed_over_by_the_probabilities_that_are_returned()
     assert all(answer is None for answer in answers[~decided])
 
 
-def test_low_target_decides_everything_and_says_so() -> None:
+def test_low_target_decides_everything_and_says_so():
     model = Adjuster(target_accuracy=0.5).fit(*draw())
     assert "It decides every row, as the target of 50% allows" in str(model.verdict_)
     assert model.verdict_.promise.n_decided == 900
     assert model.predict(draw()[0]).dtype.kind == "i"
 
 
-def test_too_few_labels_decide_nothing_and_more_are_asked_for() -> None:
+def test_too_few_labels_decide_nothing_and_more_are_asked_for():
     proba, y = draw(n=100, m=3)
     model = Adjuster(target_accuracy=0.95).fit(proba, y)
     promise = model.verdict_.promise
@@ -131,7 +128,7 @@ def test_too_few_labels_decide_nothing_and_more_are_asked_for() -> None:
     assert enough.verdict_.promise.share > 0
 
 
-def test_groups_of_copies_prove_no_more_than_one_row_each() -> None:
+def test_groups_of_copies_prove_no_more_than_one_row_each():
     (proba, y), settings = draw(n=300), {"target_accuracy": TARGET, "families": ("bias",)}
     copies, labels, groups = (np.repeat(each, 4, axis=0) for each in (proba, y, np.arange(300)))
     alone = Adjuster(**settings).fit(proba, y, groups=np.arange(300)).verdict_.promise
@@ -153,14 +150,12 @@ FOR_ACCURACY = "is for accuracy with one class per row; "
     ],
     ids=str,
 )
-def test_targets_and_goals_that_do_not_go_are_refused(
-    settings: dict[str, object], message: str
-) -> None:
+def test_targets_and_goals_that_do_not_go_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Adjuster(**{"target_accuracy": 0.9, **settings}).fit(*draw(n=50))
 
 
-def test_model_file_keeps_the_promise_and_its_figure(fitted: Adjuster, tmp_path: Path) -> None:
+def test_model_file_keeps_the_promise_and_its_figure(fitted, tmp_path):
     figure = pytest.importorskip("matplotlib.figure")
     fitted.save(tmp_path / "model.safetensors")
     again, (proba, _) = load(tmp_path / "model.safetensors"), draw(seed=8)
@@ -179,7 +174,7 @@ def test_model_file_keeps_the_promise_and_its_figure(fitted: Adjuster, tmp_path:
     assert (x, y) == (promise.share, promise.accuracy)
 
 
-def test_asking_comparing_and_adapting_look_at_all_rows(fitted: Adjuster) -> None:
+def test_asking_comparing_and_adapting_look_at_all_rows(fitted):
     (proba, y), (new, new_y) = draw(), draw(n=500, seed=9)
     plain = Adjuster().fit(proba, y)
     np.testing.assert_array_equal(ask(fitted, new), ask(plain, new))

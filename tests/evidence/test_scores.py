@@ -125,10 +125,13 @@ def test_f_scores_by_name_and_as_scorers_are_scikit_learns(beta, average, weight
     w, decided, classes = weight if weighted else None, proba.argmax(axis=1), np.arange(m)
     expected = sk.fbeta_score(y, decided, beta=beta, average=average, sample_weight=w)
     suffix = "" if average == "binary" else f"_{average}"
-    given = [f"fbeta={beta:g}{suffix}", sk.make_scorer(sk.fbeta_score, beta=beta, average=average)]
+    spellings = [
+        f"fbeta={beta:g}{suffix}",
+        sk.make_scorer(sk.fbeta_score, beta=beta, average=average),
+    ]
     if beta == 1:
-        given += [f"f1{suffix}", sk.make_scorer(sk.f1_score, average=average)]
-    for scoring in given:
+        spellings += [f"f1{suffix}", sk.make_scorer(sk.f1_score, average=average)]
+    for scoring in spellings:
         score = resolve_scoring(scoring, classes=classes)
         check_form(score)
         assert score.needs == "labels"  # so that its rule is known
@@ -170,9 +173,9 @@ def test_the_class_that_a_binary_score_is_about(names, pos_label, positive):
     classes, decided = np.array(names), proba.argmax(axis=1)
     expected = sk.f1_score(classes[y], classes[decided], pos_label=positive)
     options = {} if pos_label is None else {"pos_label": pos_label}
-    scoring = [sk.make_scorer(sk.f1_score, **options)] + (["f1"] if pos_label is None else [])
-    for given in scoring:
-        score = resolve_scoring(given, classes=classes)
+    spellings = [sk.make_scorer(sk.f1_score, **options)] + (["f1"] if pos_label is None else [])
+    for spelling in spellings:
+        score = resolve_scoring(spelling, classes=classes)
         assert score(y, decided) == pytest.approx(expected)
 
 

@@ -89,15 +89,15 @@ def test_groups_are_the_units_of_the_evidence():
     copies = [np.repeat(v, 4, axis=0) for v in (y, before, after)]
     groups = np.repeat(np.random.default_rng(0).permutation(150), 4)
     for scoring in ("accuracy", "f1_macro", "roc_auc_ovr"):
-        one = compare_predictions(y, before, after, scoring=scoring, groups=np.arange(150))
+        alone = compare_predictions(y, before, after, scoring=scoring, groups=np.arange(150))
         grouped = compare_predictions(*copies, scoring=scoring, groups=groups)
         naive = compare_predictions(*copies, scoring=scoring)
-        assert grouped.gain == pytest.approx(one.gain)
+        assert grouped.gain == pytest.approx(alone.gain)
         if scoring == "roc_auc_ovr":  # which is known by blocks
-            assert grouped.std_error == pytest.approx(one.std_error, rel=0.5)
+            assert grouped.std_error == pytest.approx(alone.std_error, rel=0.5)
         else:
-            assert grouped.std_error == pytest.approx(one.std_error, rel=0.1)
-            assert naive.std_error < 0.7 * one.std_error
+            assert grouped.std_error == pytest.approx(alone.std_error, rel=0.1)
+            assert naive.std_error < 0.7 * alone.std_error
 
 
 def test_a_score_that_can_only_be_called_is_called_seldom():

@@ -113,8 +113,8 @@ def test_logits_are_probabilities_up_to_a_constant(peer):
         to_proba = partial(softmax, axis=1)
     by_logits = clone(peer).set_params(input="logits").fit(logits, y)
     by_proba = clone(peer).fit(to_proba(logits), y)
-    found, expected = by_logits.transform(logits), by_proba.transform(to_proba(logits))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    adjusted, expected = by_logits.transform(logits), by_proba.transform(to_proba(logits))
+    np.testing.assert_allclose(adjusted, expected, atol=1e-6)
     np.testing.assert_array_equal(by_logits.predict(logits), by_proba.predict(to_proba(logits)))
 
 
@@ -149,8 +149,8 @@ def test_a_weight_is_a_number_of_copies(peer):
     weighted = clone(peer).fit(proba, y, sample_weight=weight)
     copied = clone(peer) if weight.max() == 1 else copies_of(peer, weight)
     copied.fit(np.repeat(proba, weight, axis=0), np.repeat(y, weight, axis=0))
-    found, expected = weighted.transform(proba), copied.transform(proba)
-    np.testing.assert_allclose(found, expected, atol=within(peer, 1e-6))
+    adjusted, expected = weighted.transform(proba), copied.transform(proba)
+    np.testing.assert_allclose(adjusted, expected, atol=within(peer, 1e-6))
 
 
 # Beside the weights of its reference, which alternating normalization keeps, a row counts once.

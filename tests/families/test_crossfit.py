@@ -41,20 +41,20 @@ def test_the_strength_is_the_best_by_cross_validation(family):
     for strength in strengths:
         after = np.empty_like(logits)
         for k in range(3):
-            known = make(strength, input="logits").fit(logits[folds != k], y[folds != k])
-            after[folds == k] = known.transform(logits[folds == k])
+            fitted = make(strength, input="logits").fit(logits[folds != k], y[folds != k])
+            after[folds == k] = fitted.transform(logits[folds == k])
         losses.append(log_loss(*((y.ravel(), after.ravel()) if by_label else (y, after))))
     chosen = make(cv=3, input="logits").fit(logits, y).strength_
     assert losses[list(strengths).index(chosen)] == pytest.approx(min(losses), rel=rtol)
     assert max(losses) > min(losses) * (1 + 2 * rtol)
     rows = logits if by_label else np.log(softmax(logits, axis=1))
-    found = cross_fit(path, rows, y, np.ones(200), folds, strengths)
-    loss = -found.label_log_p.mean() / (4 if by_label else 1)
-    assert loss == pytest.approx(losses[list(strengths).index(found.strength)], rel=rtol)
-    assert found.strength == chosen
-    proba = found.proba(rows)
+    best = cross_fit(path, rows, y, np.ones(200), folds, strengths)
+    loss = -best.label_log_p.mean() / (4 if by_label else 1)
+    assert loss == pytest.approx(losses[list(strengths).index(best.strength)], rel=rtol)
+    assert best.strength == chosen
+    proba = best.proba(rows)
     of_labels = np.where(y, proba, 1 - proba) if by_label else proba[np.arange(200), y][:, None]
-    np.testing.assert_allclose(np.log(of_labels).sum(axis=1), found.label_log_p, rtol=1e-9)
+    np.testing.assert_allclose(np.log(of_labels).sum(axis=1), best.label_log_p, rtol=1e-9)
 
 
 def test_a_path_ends_where_the_loss_is_clearly_above_the_least_twice():

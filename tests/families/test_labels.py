@@ -49,16 +49,16 @@ def test_threshold_lies_midway_and_of_equal_ones_near_a_half():
 def test_label_thresholds_are_the_best_and_shrink_in_log_odds_by_the_number_of_positive_rows():
     proba, y = draw()
     y[:, 2] = 0
-    own, fitted = (LabelThresholds(shrinkage=size).fit(proba, y) for size in (0, 7))
-    for j, predicted in enumerate(own.predict(proba).T):
+    unshrunk, fitted = (LabelThresholds(shrinkage=size).fit(proba, y) for size in (0, 7))
+    for j, predicted in enumerate(unshrunk.predict(proba).T):
         thresholds = np.unique(proba[:, j])[:-1]
         best = max(f1_score(y[:, j], proba[:, j] > t, zero_division=0) for t in thresholds)
         assert f1_score(y[:, j], predicted, zero_division=0) == pytest.approx(best, abs=1e-12)
     common = fitted.global_threshold_
     trust = y.sum(axis=0) / (y.sum(axis=0) + 7)
-    expected = expit(trust * logit(own.thresholds_) + (1 - trust) * logit(common))
+    expected = expit(trust * logit(unshrunk.thresholds_) + (1 - trust) * logit(common))
     np.testing.assert_allclose(fitted.thresholds_, expected, atol=1e-12)
-    assert common == fitted.thresholds_[2] == own.thresholds_[2]
+    assert common == fitted.thresholds_[2] == unshrunk.thresholds_[2]
     # Nothing to find leaves a half.
     np.testing.assert_array_equal(LabelThresholds().fit(proba, 0 * y).thresholds_, 0.5)
 

@@ -35,9 +35,9 @@ def penalised_loss(coefficients, features, x, y, weight, penalty):
 
 def is_the_optimum(fitted_w, features, x, y, weight, penalty):
     """Nearby, that is: the penalty on pairs of classes is not convex."""
-    known = features, x, y, weight, penalty
-    best = minimize(penalised_loss, 0.9 * fitted_w.ravel(), known, method="BFGS").fun
-    assert penalised_loss(fitted_w, *known) == pytest.approx(best, abs=NEAR * len(y))
+    problem = features, x, y, weight, penalty
+    best = minimize(penalised_loss, 0.9 * fitted_w.ravel(), problem, method="BFGS").fun
+    assert penalised_loss(fitted_w, *problem) == pytest.approx(best, abs=NEAR * len(y))
 
 
 @pytest.mark.parametrize("strength", [8.0, 0.5, 1 / 32])
@@ -122,8 +122,8 @@ def test_facets_see_what_depends_on_two_classes_at_once():
     proba = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
     y = (np.abs(np.log(proba[:, 0] / proba[:, 1])) < 0.7).astype(int)
     y[proba[:, 2] > 0.9] = 2
-    drawn, own = (CurveScaling(1.0, facets=facets).fit(proba, y) for facets in (True, False))
-    assert (drawn.predict(proba) == y).mean() > 0.98 > (own.predict(proba) == y).mean()
+    drawn, without = (CurveScaling(1.0, facets=facets).fit(proba, y) for facets in (True, False))
+    assert (drawn.predict(proba) == y).mean() > 0.98 > (without.predict(proba) == y).mean()
     assert len(drawn.edges_) == 309
     assert len(CurveScaling(1.0).fit(proba[:599], y[:599]).edges_) == 9
 

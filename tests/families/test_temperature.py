@@ -22,12 +22,6 @@ def draw(n, m, *, temperature=1.0, bias=None, spread=2.0, seed=0):
     return logits, np.array([rng.choice(m, p=row) for row in truth])
 
 
-def naive_loss(proba, y, slope, bias, weight=None):
-    adjusted = proba**slope * np.exp(bias)
-    adjusted /= adjusted.sum(axis=1, keepdims=True)
-    return -np.average(np.log(adjusted[np.arange(len(y)), y]), weights=weight)
-
-
 def test_a_label_of_probability_zero_keeps_the_temperature_finite():
     logits, y = draw(200, 3, temperature=1.5)
     proba = softmax(logits, axis=1)
@@ -75,8 +69,8 @@ def test_bcts_agrees_with_a_derivative_free_start_to_end_search(strength, megaby
 
     def objective(theta):
         bias = np.array([theta[1], theta[2], -theta[1] - theta[2]])
-        loss = weight.sum() * naive_loss(proba, y, theta[0], bias, weight)
-        return loss + 0.5 * strength * bias @ bias
+        adjusted = log_softmax(theta[0] * np.log(proba) + bias, axis=1)
+        return -weight @ adjusted[np.arange(300), y] + 0.5 * strength * bias @ bias
 
     options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000}
     oracle = minimize(objective, [1.0, 0, 0], method="Nelder-Mead", options=options).x
@@ -135,12 +129,12 @@ def test_the_slope_of_least_loss(scale, shrink):
     log_p, y, weight = draw_weighted(scale)
 
     def objective(log_slope):
-        own = log_softmax(np.exp(log_slope) * log_p, axis=1)[np.arange(y.size), y]
-        return -weight @ own + shrink / 2 * log_slope**2
+        tempered = log_softmax(np.exp(log_slope) * log_p, axis=1)
+        return -weight @ tempered[np.arange(y.size), y] + shrink / 2 * log_slope**2
 
     best = minimize_scalar(objective, bounds=np.log(SLOPES), options={"xatol": 1e-9})
-    found = fit_slope(Likelihood.build(log_p, y, weight), shrink=shrink)
-    assert np.log(found) == pytest.approx(best.x, abs=1e-5)
+    slope = fit_slope(Likelihood.build(log_p, y, weight), shrink=shrink)
+    assert np.log(slope) == pytest.approx(best.x, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", [TemperatureScaling, BiasCorrectedTemperature])
@@ -162,9 +156,9 @@ def normalise(values):
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
 def test_batch_calibration_divides_by_the_mean(gamma):
     proba = normalise(np.random.default_rng(0).random((40, 3)) ** 2)
-    other, mean = normalise(proba[:7] ** 0.5), proba.mean(axis=0)
-    found = BatchCalibration(gamma=gamma).fit(proba).transform(other)
-    np.testing.assert_allclose(found, normalise(other / mean**gamma), atol=EXACT)
+    new, mean = normalise(proba[:7] ** 0.5), proba.mean(axis=0)
+    adjusted = BatchCalibration(gamma=gamma).fit(proba).transform(new)
+    np.testing.assert_allclose(adjusted, normalise(new / mean**gamma), atol=EXACT)
 
 
 def test_a_class_that_is_never_predicted_counts_half_the_rarest():
