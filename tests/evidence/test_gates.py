@@ -1,9 +1,7 @@
 """The table of gates: what a reader sees of what had to hold."""
 
-import numpy as np
 import pytest
 
-from altnorm import Adjuster
 from altnorm.evidence.gates import Gate, Gates
 
 TINY, SMALL = "< 0.001", "one-sided p < 0.01"
@@ -28,19 +26,6 @@ def test_a_gate_says_whether_it_held_its_number_and_what_that_had_to_be(gate, ce
     header, row = Gates([gate]).rows()
     assert header[2:] == ("held", "value", "needed")
     assert row[2:] == cells
-
-
-def test_a_p_value_of_a_gate_is_half_of_the_verdict_s_and_says_so():
-    """Where the score rises: the one is one-sided, the other two-sided as the interval is."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=200)
-    scores = rng.normal(size=(200, 3)) + 1.5 * np.eye(3)[y] + [0.8, 0, 0]
-    verdict = Adjuster(input="logits").fit(scores, y).verdict_
-    gate = next(gate for gate in verdict.gates if gate.name == "score")
-    assert verdict.gain > 0
-    assert gate.value == pytest.approx(verdict.p_value / 2)
-    line = next(line for line in str(verdict.gates).splitlines() if gate.text in line)
-    assert line.split()[-5:] == [f"{gate.value:.3g}", "one-sided", "p", "<", "0.01"]
 
 
 def test_a_further_gate_comes_last_unless_asked_for():

@@ -245,17 +245,6 @@ def test_the_error_is_that_of_the_bootstrap(name):
     assert test.std_error == pytest.approx(np.std(gains), rel=0.35 if clusters else 0.2)
 
 
-@pytest.mark.parametrize("name", ["accuracy", "neg_log_loss", "costs"])
-def test_rows_of_an_average_add_what_they_are_worth(name):
-    labels, before, after = draw(SINGLE[name], 50, 0, several=False)
-    weight = np.random.default_rng(0).random(50)
-    rows = attribute_gain(SINGLE[name], labels, before, after, weight, np.zeros(50, int))
-    for i in range(50):
-        row = slice(i, i + 1)
-        gain = SINGLE[name](labels[row], after[row]) - SINGLE[name](labels[row], before[row])
-        assert rows[i] == pytest.approx(gain * weight[i] / weight.sum())
-
-
 @pytest.mark.parametrize("name", ["f1_macro", "balanced_accuracy", "fbeta=2_macro"])
 def test_a_row_adds_half_of_what_its_exchange_costs(name):
     """To first order: the derivative says what a single row does to the score."""

@@ -153,19 +153,6 @@ def test_a_weight_is_a_number_of_copies(peer):
     np.testing.assert_allclose(adjusted, expected, atol=within(peer, 1e-6))
 
 
-# Beside the weights of its reference, which alternating normalization keeps, a row counts once.
-RATIOS_ONLY = [p for p in SINGLE + MULTI + NEARLY if not isinstance(p, AlternatingNormalizer)]
-
-
-@pytest.mark.parametrize("peer", RATIOS_ONLY, ids=repr)
-@pytest.mark.parametrize("scale", [1e-50, 1 / 90, 1e50])
-def test_only_ratios_of_weights_count(peer, scale):
-    proba, y = data_for(peer)
-    weight = np.random.default_rng(0).uniform(0, 2, len(y))
-    fits = [clone(peer).fit(proba, y, sample_weight=w) for w in (weight, scale * weight)]
-    np.testing.assert_allclose(*(fit.transform(proba) for fit in fits), atol=within(peer, 1e-6))
-
-
 @single
 @settings(max_examples=15)
 @given(
