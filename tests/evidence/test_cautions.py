@@ -177,6 +177,7 @@ def test_nothing_is_learnt_from_near_copies(n_cases, n_copies, noise):
     assert fitted.verdict_.gates.route  # the evidence itself is fooled
     assert not fitted.verdict_.adopted
     assert fitted.verdict_.reason == "near_copies"
+    assert fitted.verdict_.gates[-1].name == "likeness"
     assert one(fitted, "likeness").serious
     assert "near copies" in str(fitted.verdict_)
     np.testing.assert_array_equal(fitted.transform(proba), proba)

@@ -28,18 +28,10 @@ def test_a_gate_says_whether_it_held_its_number_and_what_that_had_to_be(gate, ce
     assert row[2:] == cells
 
 
-def test_a_further_gate_comes_last_unless_asked_for():
-    rise, likeness = Gate("rise", True, 1.0, 0.0), Gate("likeness", False, 0.0, 1.0)
-    gates = Gates([rise])
-    assert gates.with_gate(likeness) == (rise, likeness)
-    assert gates.with_gate(likeness, first=True) == (likeness, rise)
-
-
 def test_a_route_is_named_once():
     tests = [("score", "score"), ("changed_rows", "log_loss"), ("log_loss", "log_loss")]
-    gates = Gates([Gate("rise", True, 1.0, 0.0)])
-    for name, route in tests:
-        gates = gates.with_gate(Gate(name, True, 0.002, 0.01, route))
+    on_routes = [Gate(name, True, 0.002, 0.01, route) for name, route in tests]
+    gates = Gates([Gate("rise", True, 1.0, 0.0), *on_routes])
     assert [row[0] for row in gates.rows()] == ["", "always", "either", "or all of", ""]
 
 

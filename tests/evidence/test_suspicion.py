@@ -82,6 +82,7 @@ def test_input_that_is_probably_wrong_is_not_used(code):
     assert re.search(message, str(caution))
     assert not fitted.verdict_.adopted
     assert fitted.verdict_.reason == "suspect_input"
+    assert fitted.verdict_.gates[0].name == "input"
     assert "the input is probably wrong" in str(fitted.verdict_)
     assert str(caution).rstrip(".")[1:] in str(fitted.verdict_)
     np.testing.assert_array_equal(fitted.transform(proba), proba)

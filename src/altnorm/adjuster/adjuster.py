@@ -40,7 +40,7 @@ from altnorm.evidence.cautions import (
     unlike_labelled,
 )
 from altnorm.evidence.folds import assign_folds
-from altnorm.evidence.gates import Gate
+from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.promise import coverage, make_promise
 from altnorm.evidence.seen import sketch_rows
 from altnorm.evidence.suspicion import Labelled, find_suspicion
@@ -442,7 +442,7 @@ class Adjuster(ProbabilityTransformer):
         gates = trial.gates
         if refused:
             objection = Gate("input" if suspect else "likeness", False, 0.0, 1.0)
-            gates = gates.with_gate(objection, first=suspect)
+            gates = Gates([objection, *gates] if suspect else [*gates, objection])
         verdict = replace(
             trial.verdict,
             adopted=adopted,

@@ -117,7 +117,3 @@ class Gates(tuple[Gate, ...]):
         return html_table(header, rows) if rows else str(self)
 
     _repr_html_ = to_html
-
-    def with_gate(self, gate: Gate, *, first: bool = False) -> Gates:
-        """Return the same with one more gate."""
-        return Gates([gate, *self] if first else [*self, gate])

@@ -115,10 +115,9 @@ class PenalisedPeer(Peer):
             rule = "strength='cv' needs at least 2 rows of positive weight"
             remedy = "Pass a number, for example strength=1.0."
             raise InputError(rule, "there is only n_samples=1", remedy, code="parameter")
-        n_folds = min(self.cv, n)
-        return (
-            stratified_folds(labels, n_folds) if labels.ndim == 1 else np.arange(n) * n_folds // n
-        )
+        if labels.ndim == 1:
+            return stratified_folds(labels, self.cv)
+        return np.arange(n) * min(self.cv, n) // n
 
 
 def positive(prior: np.ndarray) -> np.ndarray:
