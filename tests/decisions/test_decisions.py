@@ -15,7 +15,7 @@ from altnorm.decisions.purpose import resolve_purpose
 from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.scores import resolve_scoring
-from tests.problems import planted, values_of
+from tests.problems import calibrated, planted, values_of
 
 MULTI = ["f1_micro", "f1_macro", "f1_weighted", "fbeta=2_micro", "fbeta=0.5_macro"]
 
@@ -26,12 +26,8 @@ def purpose_of(scoring=None, costs=None, m=3, *, multilabel=False):
 
 
 def draw(n=200, m=3, seed=0):
-    """Calibrated probabilities of classes of different frequency, and labels."""
-    rng = np.random.default_rng(seed)
-    proba = rng.dirichlet(0.7 * np.arange(1, m + 1), n)
-    labels = (proba.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    labels[:m] = np.arange(m)
-    return proba, labels, rng.integers(1, 4, n).astype(float)
+    """Calibrated probabilities of classes of different frequency, labels, and weights."""
+    return *calibrated(n, seed, m), np.random.default_rng(seed).integers(1, 4, n).astype(float)
 
 
 def draw_labels(n=60, m=4, seed=0):

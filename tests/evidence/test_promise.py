@@ -6,21 +6,14 @@ from scipy.stats import binom, binomtest
 
 from altnorm import Adjuster, ask, compare, load
 from altnorm.evidence.promise import LEVEL, N_POINTS, coverage, lower_bound
+from tests.problems import planted
 
 TARGET = 0.85
 
 
-def draw(n=900, m=4, seed=0):
-    """Predictions that favour class 0, and labels."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    proba = np.exp(rng.normal(size=(n, m)) + 2 * np.eye(m)[y] + 1.5 * (np.arange(m) == 0))
-    return proba / proba.sum(axis=1, keepdims=True), y
-
-
 @pytest.fixture(scope="module")
 def fitted():
-    return Adjuster(target_accuracy=TARGET).fit(*draw())
+    return Adjuster(target_accuracy=TARGET).fit(*planted())
 
 
 def test_coverage_is_that_of_a_plain_loop():
@@ -60,7 +53,7 @@ def test_bounds_and_tests_are_the_exact_binomial_ones(hits, n):
 
 
 def test_most_confident_rows_are_decided_and_the_promise_counts_them(fitted):
-    _, y = draw()
+    _, y = planted()
     promise, judged = fitted.verdict_.promise, fitted._judged
     assert promise is not None
     highest = judged.after.max(axis=1)
@@ -80,8 +73,8 @@ def test_most_confident_rows_are_decided_and_the_promise_counts_them(fitted):
 def test_predict_leaves_the_rows_below_the_threshold_and_nothing_else_changes(
     fitted,
 ):
-    proba, y = draw(seed=5)
-    plain = Adjuster().fit(*draw())
+    proba, y = planted(seed=5)
+    plain = Adjuster().fit(*planted())
     adjusted = fitted.transform(proba)
     decided = adjusted.max(axis=1) >= fitted.decision_.least
     answers = fitted.predict(proba)
@@ -110,26 +103,26 @@ def test_kept_decisions_are_handed_over_by_the_probabilities_that_are_returned()
 
 
 def test_low_target_decides_everything_and_says_so():
-    model = Adjuster(target_accuracy=0.5).fit(*draw())
+    model = Adjuster(target_accuracy=0.5).fit(*planted())
     assert "It decides every row, as the target of 50% allows" in str(model.verdict_)
-    assert model.verdict_.promise.n_decided == 900
-    assert model.predict(draw()[0]).dtype.kind == "i"
+    assert model.verdict_.promise.n_decided == 800
+    assert model.predict(planted()[0]).dtype.kind == "i"
 
 
 def test_too_few_labels_decide_nothing_and_more_are_asked_for():
-    proba, y = draw(n=100, m=3)
+    proba, y = planted(100)
     model = Adjuster(target_accuracy=0.95).fit(proba, y)
     promise = model.verdict_.promise
     assert promise.share == promise.n_decided == 0
     assert promise.n_labels > 100
     assert f"about {promise.n_labels:,} labels might do" in str(model.verdict_)
     assert all(answer is None for answer in model.predict(proba))
-    enough = Adjuster(target_accuracy=0.95).fit(*draw(n=2 * promise.n_labels, m=3))
+    enough = Adjuster(target_accuracy=0.95).fit(*planted(2 * promise.n_labels))
     assert enough.verdict_.promise.share > 0
 
 
 def test_groups_of_copies_prove_no_more_than_one_row_each():
-    (proba, y), settings = draw(n=300), {"target_accuracy": TARGET, "families": ("bias",)}
+    (proba, y), settings = planted(300), {"target_accuracy": TARGET, "families": ("bias",)}
     copies, labels, groups = (np.repeat(each, 4, axis=0) for each in (proba, y, np.arange(300)))
     alone = Adjuster(**settings).fit(proba, y, groups=np.arange(300)).verdict_.promise
     copied = Adjuster(**settings).fit(copies, labels, groups=groups).verdict_.promise
@@ -152,13 +145,13 @@ FOR_ACCURACY = "is for accuracy with one class per row; "
 )
 def test_targets_and_goals_that_do_not_go_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        Adjuster(**{"target_accuracy": 0.9, **settings}).fit(*draw(n=50))
+        Adjuster(**{"target_accuracy": 0.9, **settings}).fit(*planted(50))
 
 
 def test_model_file_keeps_the_promise_and_its_figure(fitted, tmp_path):
     figure = pytest.importorskip("matplotlib.figure")
     fitted.save(tmp_path / "model.safetensors")
-    again, (proba, _) = load(tmp_path / "model.safetensors"), draw(seed=8)
+    again, (proba, _) = load(tmp_path / "model.safetensors"), planted(seed=8)
     assert again.verdict_ == fitted.verdict_
     assert again.predict(proba).tolist() == fitted.predict(proba).tolist()
     promise, judged, axes = fitted.verdict_.promise, fitted._judged, figure.Figure().subplots()
@@ -175,7 +168,7 @@ def test_model_file_keeps_the_promise_and_its_figure(fitted, tmp_path):
 
 
 def test_asking_comparing_and_adapting_look_at_all_rows(fitted):
-    (proba, y), (new, new_y) = draw(), draw(n=500, seed=9)
+    (proba, y), (new, new_y) = planted(), planted(500, seed=9)
     plain = Adjuster().fit(proba, y)
     np.testing.assert_array_equal(ask(fitted, new), ask(plain, new))
     assert ask(fitted, new, against=plain).size == 0

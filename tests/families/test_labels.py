@@ -12,13 +12,13 @@ from altnorm.families import LabelwiseScaling
 from altnorm.families.crossfit import STRENGTHS
 from altnorm.families.labelwise import fit_odds_tempering, odds_limit
 from altnorm.peers import LabelThresholds
-from tests.problems import bold_labels
+from tests.problems import bold_labels, planted_labels
 
 
-def draw(n=60, m=5, seed=0):
-    rng = np.random.default_rng(seed)
-    z = rng.normal(-1.5, 1.5, (n, m))
-    return expit(z - 1).round(2), (rng.random((n, m)) < expit(z)).astype(int)
+def draw(n=60):
+    """With equal probabilities, and some of 0."""
+    proba, y = planted_labels(n, 5)
+    return proba.round(2), y
 
 
 def micro_f1(y, decided):
