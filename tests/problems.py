@@ -61,12 +61,6 @@ def problem(seed=0, n=300, m=4, shift=0.5):
     return y, *(p / p.sum(axis=1, keepdims=True) for p in pair)
 
 
-def label_problem(seed=0, n=200, m=6):
-    rng = np.random.default_rng(seed)
-    after = rng.random((n, m))
-    return (rng.random((n, m)) < after).astype(int), after * 0.8, after
-
-
 def calibrated(n=400, seed=0, m=3):
     """Probabilities that are right: labels are drawn from them."""
     rng = np.random.default_rng(seed)
