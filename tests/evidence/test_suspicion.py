@@ -168,10 +168,18 @@ def expecting_rare_classes(n, seed):
     return softmax(logits + 1.5 * (np.arange(8) > 3), axis=1), y
 
 
+def lacking_a_rare_class(n, seed):
+    """In the order of the classes; of the third one less than a row is expected."""
+    y = np.repeat([0, 1], n // 2)
+    logits = 3 * np.eye(3)[y] + np.random.default_rng(seed).normal(size=(n, 3))
+    return softmax(logits - [0, 0, 6], axis=1), y
+
+
 HONEST = [
     *itertools.product([planted, calibrated, sure], [300], range(3)),
     *itertools.product([on_a_line], [75, 300], range(5)),
     (expecting_rare_classes, 300, 0),
+    (lacking_a_rare_class, 300, 0),
 ]
 
 
