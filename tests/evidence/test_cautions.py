@@ -82,15 +82,6 @@ def test_sure_rows_of_a_class_are_no_copies():
     assert "duplicates" not in codes(bias(insist=True).fit(np.eye(4)[y], y))
 
 
-def test_too_few_rows_for_a_gain_of_this_size():
-    proba, y = planted(200)
-    verdict = bias(significance=1e-100).fit(proba, y).verdict_
-    assert verdict.reason == "not_significant"
-    (caution,) = (c for c in verdict.cautions if c.code == "too_few_rows")
-    assert caution.value >= 200
-    assert "there are 200" in str(caution)
-
-
 def test_a_file_of_which_nobody_can_see_whether_it_is_sorted():
     """By a hierarchy of classes, or its persons have two classes each."""
     proba, y = planted(600)
