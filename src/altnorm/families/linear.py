@@ -14,7 +14,7 @@ from altnorm._base.validation import check_choice
 from altnorm.families import scores
 from altnorm.families.base import PenalisedPeer
 from altnorm.families.labelwise import QUARTILES
-from altnorm.families.scores import Bends, Held, MakeShape, Scores, Shape
+from altnorm.families.scores import Bends, MakeShape, Scores, Shape
 
 MATRIX_STRENGTHS = tuple(512.0 * 4.0**-k for k in range(11))
 CURVE_STRENGTHS = tuple(256.0 * 4.0**-k for k in range(7))
@@ -39,7 +39,7 @@ def matrix_shape(x: np.ndarray, weight: np.ndarray) -> Shape:
     m = x.shape[1]
     # There are m - 1 times as many pairs. Times m, as the size of all scores grows with it.
     held = m * np.append(np.full(m, m - 1.0), 1.0)
-    return Shape(None, np.zeros(m), np.ones(m), Held(held, pairs=float(m)))
+    return Shape(None, np.zeros(m), np.ones(m), held, pairs=float(m))
 
 
 matrix_path = partial(scores.score_path, shape=matrix_shape)
@@ -51,7 +51,7 @@ def curve_shape(x: np.ndarray, weight: np.ndarray, *, n_facets: int) -> Shape:
     parts = zip(_own_bends(x), _facets(x, n_facets), strict=True)
     bends = Bends(*map(np.concatenate, parts))
     center, scale = _standard(x, weight, bends)
-    return Shape(bends, center, scale, Held(np.ones(center.size + 1)))
+    return Shape(bends, center, scale, np.ones(center.size + 1))
 
 
 def _standard(x: np.ndarray, weight: np.ndarray, bends: Bends) -> tuple[np.ndarray, np.ndarray]:

@@ -219,8 +219,8 @@ class ScoreLoss:
         return value, seen
 
 
-class Held(NamedTuple):
-    """How firmly coefficients are held at 0, in units of the strength.
+class Shape(NamedTuple):
+    """What features there are, and how firmly coefficients are held at 0, per unit of strength.
 
     Where there are `pairs` of classes, few are expected to be confused: coefficients on
     log-probabilities of other classes have the penalty of a Cauchy distribution, a ridge near 0 and
@@ -228,7 +228,10 @@ class Held(NamedTuple):
     instead, so that a pair's coefficient is what their log-odds say.
     """
 
-    common: np.ndarray  # (w,) each feature's, for all classes
+    bends: Bends | None
+    center: np.ndarray  # (w - 1,) all log-probabilities, then the bends
+    scale: np.ndarray  # (w - 1,)
+    common: np.ndarray  # (w,) how firmly each feature is held, for all classes
     pairs: float = 0.0  # of each class's sum of coefficients on all log-probabilities; 0: no pairs
 
     def table(self, n_classes: int) -> np.ndarray:
@@ -245,7 +248,7 @@ class Held(NamedTuple):
         return form
 
 
-def penalised(loss: ScoreLoss, held: Held) -> Penalised:
+def penalised(loss: ScoreLoss, shape: Shape) -> Penalised:
     """The loss with a penalty on its coefficients, and a rough Hessian of both.
 
     That is the one where all coefficients are 0, taken as a product: of how the loss curves between
@@ -254,37 +257,37 @@ def penalised(loss: ScoreLoss, held: Held) -> Penalised:
     classes are taken one by one.
     """
     n, m = loss.x.shape
-    table = held.table(m)
+    table = shape.table(m)
     sample = slice(None, None, max(1, n // _MOMENT_ROWS))
     p = host_softmax(loss.x[sample].astype(np.float64), axis=1)
     weight = loss.weight[sample] * (loss.weight.sum() / loss.weight[sample].sum())
-    by_class, classes = _class_curvature(p, weight, together=not held.pairs)
+    by_class, classes = _class_curvature(p, weight, together=not shape.pairs)
     spread = weight * (1 - (p**2).sum(axis=1))
     spread /= max(spread.sum(), np.finfo(np.float64).tiny)
     # A matrix times its own transpose takes half the time, and single precision a quarter.
     z = loss.z[sample] * np.sqrt(spread)[:, None].astype(loss.z.dtype)
-    roots, basis = eigh((z.T @ z).astype(np.float64), held.form(m))
+    roots, basis = eigh((z.T @ z).astype(np.float64), shape.form(m))
     curvature = by_class[:, None] * np.maximum(roots, 0)
 
     def penalty(theta: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
         coefficients = theta.reshape(table.shape)
         gradient = strength * table * coefficients
         costs = 0.5 * gradient * coefficients
-        if not held.pairs:
+        if not shape.pairs:
             return float(costs.sum()), gradient.ravel()
         gradient[:, :m] /= 1 + costs[:, :m]
         costs[:, :m] = np.log1p(costs[:, :m])
         sums = coefficients[:, :m].sum(axis=1)
-        gradient[:, :m] += strength * held.pairs * sums[:, None]
-        return float(costs.sum() + 0.5 * strength * held.pairs * sums @ sums), gradient.ravel()
+        gradient[:, :m] += strength * shape.pairs * sums[:, None]
+        return float(costs.sum() + 0.5 * strength * shape.pairs * sums @ sums), gradient.ravel()
 
     def precondition(_: Point, strength: float) -> Operator:
         inverse = 1 / (curvature + strength)
-        change = _own_change(held, basis, inverse, strength) if held.pairs else None
+        change = _own_change(shape, basis, inverse, strength) if shape.pairs else None
         return partial(_solve, basis, classes, inverse, change)
 
     total = float(loss.weight.sum())
-    return Penalised(loss, penalty, precondition, total, not held.pairs, _N_STEPS)
+    return Penalised(loss, penalty, precondition, total, not shape.pairs, _N_STEPS)
 
 
 def _class_curvature(
@@ -298,10 +301,12 @@ def _class_curvature(
     return np.maximum(roots, 0), basis
 
 
-def _own_change(held: Held, basis: np.ndarray, inverse: np.ndarray, strength: float) -> np.ndarray:
+def _own_change(
+    shape: Shape, basis: np.ndarray, inverse: np.ndarray, strength: float
+) -> np.ndarray:
     """What class j's own feature adds to a solution, (m, w), per unit of its entry there."""
     m = len(inverse)
-    looser = strength * held.common[0]
+    looser = strength * shape.common[0]
     columns = (basis[:m] * inverse) @ basis.T
     return columns * (looser / (1 - looser * columns[np.arange(m), np.arange(m)]))[:, None]
 
@@ -319,15 +324,6 @@ def _solve(
     if own_change is not None:
         solved += own_change * np.diagonal(solved)[:, None]
     return solved.ravel()
-
-
-class Shape(NamedTuple):
-    """What features there are, how they are standardised, and how firmly they are held."""
-
-    bends: Bends | None
-    center: np.ndarray  # (w - 1,) all log-probabilities, then the bends
-    scale: np.ndarray  # (w - 1,)
-    held: Held
 
 
 MakeShape = Callable[[np.ndarray, np.ndarray], Shape]  # from rows where scores begin, and weights
@@ -357,26 +353,26 @@ class ScoreProblem:
         codes, weight = codes[used], weight[used]
         tempering = fit_tempering(rows, codes, weight, rough=rough)
         x = arrays.to_numpy(arrays.map_blocks(tempering.logs, rows))
-        made_of = bends, center, scale, _ = shape(x, weight)
+        features = shape(x, weight)
+        bends, center = features.bends, features.center
         dtype = np.float32 if rough else np.float64
         z = np.ones((used.size, center.size + 1), dtype)
         # In blocks: there may be hundreds of features.
         for block in arrays.block_slices(used.size, 24 * center.size, x, cached=True):
-            z[block, :-1] = (features_of(x[block], bends) - center) / scale
+            z[block, :-1] = (features_of(x[block], bends) - center) / features.scale
         # Without bends features are `x` itself, which need not be held twice.
         x = z[:, :-1] if bends is None else x.astype(dtype, copy=False)
         loss = ScoreLoss(x, z, codes, weight, rows if arrays.is_foreign(rows) else None)
-        return cls(tempering, made_of, loss)
+        return cls(tempering, features, loss)
 
     def scores(self, theta: np.ndarray) -> Scores:
         """The same scores from log-probabilities as they are."""
-        bends, center, scale, _ = self.shape
-        m = self.loss.x.shape[1]
+        shape, m = self.shape, self.loss.x.shape[1]
         coefficients = theta.reshape(m, -1)
-        slopes = coefficients[:, :-1] / scale
-        bias = coefficients[:, -1] - slopes @ center
-        weights = None if bends is None else slopes[:, m:]
-        return Scores(self.tempering, np.eye(m) + slopes[:, :m], bias, bends, weights)
+        slopes = coefficients[:, :-1] / shape.scale
+        bias = coefficients[:, -1] - slopes @ shape.center
+        weights = None if shape.bends is None else slopes[:, m:]
+        return Scores(self.tempering, np.eye(m) + slopes[:, :m], bias, shape.bends, weights)
 
     def rough_loss(self) -> ScoreLoss:
         """The loss in single precision."""
@@ -401,7 +397,7 @@ def score_path(
 ) -> Generator[Scores, None, None]:
     """Yield the fit at each of the `strengths`, each started from the one before."""
     problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=rough)
-    loss, gain = penalised(problem.loss, problem.shape.held), _ROUGH_GAIN if rough else _LAST_GAIN
+    loss, gain = penalised(problem.loss, problem.shape), _ROUGH_GAIN if rough else _LAST_GAIN
     yield from map(problem.scores, loss.walk(problem.unchanged, strengths, gain))
 
 
@@ -415,7 +411,7 @@ def fit_scores(
 ) -> Scores:
     """Return the fit at the last of the `strengths`, its last few steps in double precision."""
     problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=False)
-    rough = penalised(problem.rough_loss(), problem.shape.held)
+    rough = penalised(problem.rough_loss(), problem.shape)
     *_, near = rough.walk(problem.unchanged, strengths, _ROUGH_GAIN)
     (near,) = rough.walk(near, strengths[-1:], _LAST_GAIN)
     exact = rough._replace(loss=problem.loss)
