@@ -227,6 +227,16 @@ def test_rows_add_up_to_the_gain(scores, name, n, seed, weighted):
 
 
 @pytest.mark.parametrize("name", ["f1_macro", "balanced_accuracy", "matthews_corrcoef", "scorer"])
+def test_what_rows_add_is_what_they_would_cost_the_other_way_round(name):
+    labels, before, after = draw(SINGLE[name], 60, 0, several=False)
+    there, back = (
+        attribute_gain(SINGLE[name], labels, *pair, np.ones(60), np.arange(60) % 6)
+        for pair in ((before, after), (after, before))
+    )
+    np.testing.assert_allclose(there, -back, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["f1_macro", "balanced_accuracy", "matthews_corrcoef", "scorer"])
 def test_the_error_is_that_of_the_bootstrap(name):
     score, n = SINGLE[name], 300
     rng = np.random.default_rng(0)

@@ -230,12 +230,28 @@ def test_few_rows_are_sorted_by_chance(n, suspected):
     assert ("cut_by_class" in codes(fitted)) == suspected
 
 
+def test_one_row_behind_all_others_is_its_class_by_chance():
+    proba = np.random.default_rng(0).dirichlet(np.ones(4), 31)
+    rows = Labelled(proba, np.append(np.zeros(30, int), 1), np.ones(31), NAMES)
+    assert "cut_by_class" not in {caution.code for caution in [find_suspicion(rows)] if caution}
+
+
 def test_one_class_that_is_taken_for_another_is_a_mistake_and_no_exchange():
     rng = np.random.default_rng(0)
     y = rng.integers(4, size=600)
     seen = np.where((y == 2) & (rng.random(600) < 0.9), 1, y)
     proba = softmax(rng.normal(size=(600, 4)) + 3 * np.eye(4)[seen], axis=1)
     assert "swapped_columns" not in codes(bias().fit(proba, y))
+
+
+def test_two_classes_that_are_taken_for_others_are_no_exchange_of_three():
+    """The columns would be right in a circle but for the last class, which is right as it is."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, size=600, p=[0.4, 0.4, 0.2])
+    logits = rng.normal(size=(600, 3)) + np.array([[0, 5, 0], [0, 0, 6], [0, 0, 3]])[y]
+    assert "swapped_columns" not in codes(bias().fit(softmax(logits, axis=1), y))
+    circle = rng.normal(size=(600, 3)) + np.array([[0, 5, 0], [0, 0, 5], [5, 0, 0]])[y]
+    assert one(bias().fit(softmax(circle, axis=1), y), "swapped_columns").value == 3
 
 
 @pytest.mark.parametrize(("n", "exchanged"), [(9, False), (12, True)])
