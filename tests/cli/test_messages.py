@@ -70,6 +70,16 @@ def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.parametrize("command", ["tune", "check"])
+def test_a_file_of_labels_is_not_written_over(folder, capsys, command):
+    labels = pd.read_parquet("val.parquet")["y"].rename_axis("row").reset_index()
+    labels.to_csv("labels.csv", index=False)
+    before = (folder / "labels.csv").read_bytes()
+    given = ["val.parquet", "--other", "y", "--labels", "labels.csv", "-o", "labels.csv"]
+    assert "'labels.csv' is named twice" in refused(capsys, command, *given, "--force")
+    assert (folder / "labels.csv").read_bytes() == before
+
+
 def test_unknown_classes_and_gaps_are_named(folder, model, capsys):
     data = pd.read_parquet("test.parquet")
     data.drop(columns="bee").to_parquet("bad.parquet")

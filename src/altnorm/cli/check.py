@@ -109,7 +109,7 @@ def _check_fit(options: Check) -> bool:
         tested = read_predictions(options.test, layout, classes=val.classes)
         files["Test rows"] = options.test
     # Tuning takes a while: what would be refused at its end is refused now.
-    inputs = [*files.values(), options.tuning.costs]
+    inputs = [*files.values(), options.tuning.costs, options.columns.labels]
     check_output(options.report, force=options.force, others=inputs)
     check_output(options.output, force=options.force, others=[*inputs, options.report])
     page = _page(options, files, layout, tested or val)
@@ -283,7 +283,8 @@ def _check_model(options: Check, model: Path) -> bool:
     new = read_predictions(source, layout, classes=fitted.classes_)
     if new.labels is None:
         return _watch(fitted, new, json=options.json)
-    check_output(options.report, force=options.force, others=[source, model])
+    others = [source, model, options.columns.labels]
+    check_output(options.report, force=options.force, others=others)
     with screen.by_class(new.classes):
         result = evaluate(fitted, new, scoring=scoring)
     page = _page(options, {"Model": model, "Rows": source}, layout, new)

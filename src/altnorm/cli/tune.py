@@ -46,7 +46,7 @@ _OTHER_KIND = {
 def tune(options: Tune) -> int:
     """Fit, write and tell; without labels, fit and write."""
     output, tuning = options.output, options.tuning
-    others = [options.validation, tuning.costs, options.prior]
+    others = [options.validation, options.columns.labels, tuning.costs, options.prior]
     check_output(output, force=options.force, others=others)
     predictions = read_predictions(options.validation, replace(options.columns, gaps=True))
     prior = _resolve_prior(options.prior, predictions, tuning.multilabel)
