@@ -270,4 +270,8 @@ def _decoded(field: Any) -> Any:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
         return field.with_type(make(_decoded(kind.value_field)))
+    if pa.types.is_fixed_size_list(kind):
+        return field.with_type(pa.list_(_decoded(kind.value_field), kind.list_size))
+    if pa.types.is_map(kind):
+        return field.with_type(pa.map_(_decoded(kind.key_field), _decoded(kind.item_field)))
     return field
