@@ -22,6 +22,7 @@ from altnorm.adjuster import choice
 from altnorm.adjuster.adaptation import KnownBalance, adapt
 from altnorm.adjuster.alternating_paths import K_MAX
 from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
+from altnorm.adjuster.left_out import find_left_out
 from altnorm.adjuster.mixture import Mixture
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
@@ -425,8 +426,10 @@ class Adjuster(ProbabilityTransformer):
                 cautions.append(fading_gain(trial.rows) or fading_gain(trial.log_loss_rows))
             cautions.append(unlike_labelled(data.proba, data.unlabelled))
         likeness = choice.try_likeness(fitter, trial)
-        is_copied = likeness is not None and likeness.serious
-        return [*cautions, likeness], "near_copies" if is_copied else ""
+        if likeness is not None and likeness.serious:
+            return [*cautions, likeness], "near_copies"
+        left_out = find_left_out(trial)
+        return ([*cautions, likeness], "") if left_out is None else ([left_out], "suspect_input")
 
     def _conclude(
         self,

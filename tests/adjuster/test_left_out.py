@@ -1,0 +1,61 @@
+"""Labels that can be read off what leaving out a row took from its class are not learnt from."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+from altnorm import Adjuster
+from altnorm.adjuster.left_out import _give_back
+from tests.problems import planted
+from tests.verdicts import codes
+
+CURVED = {
+    "naive Bayes": GaussianNB(),
+    "squares": make_pipeline(PolynomialFeatures(2, include_bias=False), LogisticRegression()),
+}
+
+
+def of_one_feature(name, cv, n=200, seed=0):
+    """Three classes that one feature hardly tells: their log-odds lie on a curve."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % 3)
+    x = rng.normal(size=(n, 1)) + np.array([0.0, 0.3, -0.2])[y, None]
+    return cross_val_predict(CURVED[name], x, y, cv=cv, method="predict_proba"), y
+
+
+@pytest.mark.parametrize("name", CURVED)
+def test_labels_that_bent_lines_read_off_the_row_left_out(name):
+    proba, y = of_one_feature(name, LeaveOneOut())
+    fitted = Adjuster().fit(proba, y)
+    assert fitted.verdict_.reason == "suspect_input"
+    assert codes(fitted) == {"told_backwards"}
+    assert "where the true class is a little more probable" in fitted.verdict_.cautions[0].text
+    assert fitted.family_ is None
+    insisted = Adjuster(insist=True).fit(proba, y)
+    assert insisted.verdict_.after > insisted.verdict_.before + 0.2
+
+
+@pytest.mark.parametrize("name", CURVED)
+def test_few_folds_give_nothing_away(name):
+    assert Adjuster().fit(*of_one_feature(name, 5)).verdict_.reason != "suspect_input"
+
+
+@pytest.mark.parametrize("goal", [{}, {"scoring": "balanced_accuracy"}, {"costs": {(0, 1): 5}}])
+def test_real_gains_grow_where_the_true_class_is_told(goal):
+    proba, y = planted(400)
+    flat = proba**0.01
+    for rows in (proba, flat / flat.sum(axis=1, keepdims=True)):  # of large and of tiny differences
+        assert Adjuster(**goal).fit(rows, y).verdict_.adopted
+
+
+def test_a_class_gets_back_more_the_fewer_rows_it_has():
+    labels = np.repeat([0, 1], [2, 8])
+    before = np.tile([0.5, 0.5], (10, 1))
+    back = _give_back(before, labels)
+    assert back.sum(axis=1) == pytest.approx(1)
+    assert back[0, 0] / back[0, 1] == pytest.approx(np.exp(1))
+    assert back[-1, 1] / back[-1, 0] == pytest.approx(np.exp(1 / 4))
