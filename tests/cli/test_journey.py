@@ -61,6 +61,16 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     assert {row["method"] for row in printed["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
 
 
+def test_too_few_decimals_do_not_show_whether_test_rows_were_seen(folder, capsys):
+    rounded = pq.read_table(folder / "val.parquet").to_pandas()
+    rounded[CLASSES] = rounded[CLASSES].round(1)
+    rounded = rounded[(rounded[CLASSES].sum(axis=1) - 1).abs() < 1e-9]
+    rounded.to_parquet(folder / "rounded.parquet")
+    text = said(capsys, ["check", "val.parquet", "rounded.parquet", "--label", "y", "--jobs", "1"])
+    assert "Before and after on" in text
+    assert "test rows that it has not seen" not in text
+
+
 @pytest.mark.parametrize("n_new", [0, 300])
 def test_check_with_test_rows_of_which_some_were_seen(folder, capsys, n_new):
     val, test = (pq.read_table(folder / f"{name}.parquet") for name in ("val", "test"))

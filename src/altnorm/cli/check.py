@@ -30,6 +30,7 @@ from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.explanation import ChangedRow
+from altnorm.evidence.seen import would_be_found
 from altnorm.evidence.verdict import family_words, outcome, score_figures
 from altnorm.io.columns import read_texts
 from altnorm.io.datasets import load_demo
@@ -214,7 +215,8 @@ def show_journey(journey: Journey) -> None:
     if journey.result is not None and journey.compared is not None:
         verdict = journey.result.verdict
         was_seen = any(caution.code == "tuned_on_these_rows" for caution in verdict.cautions)
-        unseen = "" if was_seen else " that it has not seen"
+        is_known = would_be_found(tuned.seen_rows_, journey.result.applied.before)
+        unseen = " that it has not seen" if is_known and not was_seen else ""
         screen.head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
         _show_judged(tuned, journey.result)
         _show_comparison(tuned, journey.result, journey.compared)

@@ -11,6 +11,7 @@ _SAMPLE_ROWS = 2**13  # that show how many decimals tell rows apart
 _DISTINCT = 0.95  # share of rows that must differ, or equal rows prove nothing
 SURE = 1 - 1e-6  # rows that are surer look alike without being the same
 _FEWEST = 5
+_MOST = 0.5  # share of rows
 _BLOCK = 2**17  # entries that are hashed at a time, so that they stay in the cache
 
 
@@ -53,6 +54,15 @@ def share_seen(sketch: np.ndarray, proba: np.ndarray) -> float:
     if kept.size == N_KEPT:  # a sketch that is not full holds every row
         hashes = hashes[hashes <= kept[-1]]
     return float(np.isin(hashes, kept).mean()) if hashes.size >= _FEWEST else 0.0
+
+
+def would_be_found(sketch: np.ndarray, proba: np.ndarray) -> bool:
+    """Whether rows that a sketch has seen can be told: not from too few decimals."""
+    unsure = proba[proba.max(axis=1) < SURE]
+    if not (sketch.size and unsure.size):
+        return False
+    last = np.rint(unsure * 10.0 ** int(sketch[0])) % 10  # the last decimal that is compared
+    return bool((last != 0).any(axis=1).mean() > _MOST)
 
 
 def _hash_rows(proba: np.ndarray, decimals: int) -> np.ndarray:
