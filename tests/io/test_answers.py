@@ -138,6 +138,18 @@ def test_an_answer_may_come_after_other_tokens(tmp_path):
     ]
 
 
+def test_an_article_is_no_answer_where_a_letter_follows(tmp_path):
+    letter = ("B", {"B": 0.7, "A": 0.2})
+    lines = [
+        chat(("It", {"It": 1.0}), (" a", {" a": 0.9}), letter),
+        chat((" a", {" a": 0.6, "B": 0.3})),
+    ]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    with pytest.warns(InputWarning, match="1 at token 1, 1 at token 3"):
+        read = read_predictions(path, Layout(classes=["A", "B"]))
+    np.testing.assert_allclose(read.proba[:, 0], [2 / 9, 2 / 3])
+
+
 def without_logprobs(name):
     line = first_line(name)
     line["choices"][0]["logprobs"] = None

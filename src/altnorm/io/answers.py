@@ -195,12 +195,25 @@ def _class_of(token: str, spelled: dict[str, str]) -> str | None:
 
 
 def _find_place(tokens: Sequence[_Token], spelled: dict[str, str]) -> int | None:
-    """Where the answer is: at the first token that is a class, or else that might have been one."""
-    for texts in ([[token.text] for token in tokens], [token.alternatives for token in tokens]):
+    """Where the answer is: at the first token that is a class, or else that might have been one.
+
+    A letter in another case comes second: in "This is a guess: B" the article is no answer.
+    """
+    written = [[token.text] for token in tokens]
+    surely = [
+        [text for text in choices if not _is_other_case(text, spelled)] for choices in written
+    ]
+    for texts in (surely, written, [token.alternatives for token in tokens]):
         for place, choices in enumerate(texts):
             if any(_class_of(text, spelled) is not None for text in choices):
                 return place
     return None
+
+
+def _is_other_case(token: str, spelled: dict[str, str]) -> bool:
+    """Whether it is a letter, and the class that it stands for is the same in another case."""
+    text, name = token.strip(), _class_of(token, spelled)
+    return len(text) == 1 and name is not None and name.strip() != text
 
 
 def _probabilities(
