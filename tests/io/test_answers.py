@@ -165,6 +165,12 @@ def without_logprobs(name):
         ({"choices": []}, "the log-probabilities of its tokens"),
         ({"choices": [{"logprobs": {"content": [{"token": "A", "logprob": "x"}]}}]}, "1 has none"),
         ({"label": "joy", "score": 0.9}, "has only the best.*top_k=None"),
+        (
+            {"id": 3, "text": "a", "label": "joy", "score": 0.9},
+            "top_k=None.* of one of two classes",
+        ),
+        ({"results": {"arc": {"acc": 0.5}}, "configs": {}}, "only the scores of .*--log_samples"),
+        ({"scores": {"joy": 0.9, "fear": 0.1}}, r"must be those of .*'A', 'B', 'C'; .* 'joy', 'f"),
         ([{"label": "joy", "score": 0.9}, {"label": "joy", "score": 0.8}], "top_k=None"),
         ([{"label": "joy", "score": 0.9}], "has only the best.*top_k=None"),
         ({"text": "a", "scores": [{"label": "joy", "score": 0.9}]}, "has only the best"),

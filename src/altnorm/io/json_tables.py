@@ -40,6 +40,8 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> TableSou
     """
     first: Any = next(read_values(path), (0, {}))[1]
     keys = first.keys() if isinstance(first, dict) else set()
+    if keys >= sample_logs.RESULT_KEYS and isinstance(first["results"], dict):
+        raise sample_logs.not_a_log(path)
     if keys >= sample_logs.KEYS if layout.format is None else layout.format == "lm-eval":
         lines = partial(sample_logs.log_lines, path, *sample_logs.learn_log(path))
         opened = _open_objects(lines, numbers, Scores(gaps="had another number of options"))

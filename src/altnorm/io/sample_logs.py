@@ -20,6 +20,7 @@ from altnorm._base.files import file_error
 from altnorm.io.json_lines import Line, read_lines
 
 KEYS = {"filtered_resps", "target", "doc_id"}  # of each line
+RESULT_KEYS = {"results", "configs"}  # of the file beside the logs, with the scores of the tasks
 
 
 def find_logs(folder: Path) -> dict[str, Path]:
@@ -40,6 +41,15 @@ def find_logs(folder: Path) -> dict[str, Path]:
         )
     is_single = len({model for model, _ in logs}) == 1
     return {task if is_single else f"{model}/{task}": path for (model, task), path in logs.items()}
+
+
+def not_a_log(path: Path) -> InputError:
+    """Return the error for the scores of tasks in place of their logs."""
+    return file_error(
+        "The log of a task is needed, with a line for each question",
+        f"'{path.name}' has only the scores of the tasks",
+        "Run lm_eval with --log_samples, and name a file samples_TASK_DATE.jsonl or their folder.",
+    )
 
 
 def learn_log(path: Path) -> tuple[str, Sequence[str]]:

@@ -20,13 +20,16 @@ from altnorm._base.validation import is_number
 from altnorm._base.words import plural
 from altnorm.estimator.topk import from_topk
 from altnorm.io.json_lines import Line, read_values
+from altnorm.io.labels import listed
 
 
 def has_scores(value: Any) -> bool:
     """Whether a value is, or holds, a score for each label; raise if it could and does not."""
     record = _as_record(value)
-    if {"label", "score"} == record.keys():
-        raise _only_the_best()
+    if _is_best_alone(record):
+        raise _only_the_best(
+            " If `score` is the probability of one of two classes, write a column for each."
+        )
     if "generated_text" in record or _is_message(record):
         raise file_error(
             "The log-probabilities of the answers are needed",
@@ -39,6 +42,16 @@ def has_scores(value: Any) -> bool:
 
 def _as_record(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, dict) else {"scores": value}
+
+
+def _is_best_alone(record: dict[str, Any]) -> bool:
+    """Whether it is the best label of a text with its score, and no other number beside it."""
+    others = [value for key, value in record.items() if key not in ("label", "score")]
+    return (
+        isinstance(record.get("label"), str)
+        and isinstance(record.get("score"), float)
+        and not any(isinstance(value, (float, dict, list)) for value in others)
+    )
 
 
 def _is_message(record: dict[str, Any]) -> bool:
@@ -89,12 +102,9 @@ def _are_pairs(value: Any) -> bool:
     )
 
 
-def _only_the_best() -> InputError:
-    return file_error(
-        "The score of every label is needed",
-        "the file has only the best",
-        "Call the pipeline with top_k=None, which gives the score of every label.",
-    )
+def _only_the_best(more: str = "") -> InputError:
+    remedy = f"Call the pipeline with top_k=None, which gives the score of every label.{more}"
+    return file_error("The score of every label is needed", "the file has only the best", remedy)
 
 
 class Scores:
@@ -108,6 +118,7 @@ class Scores:
     def __init__(self, labels: Collection[str] = (), *, gaps: str = "") -> None:
         self._gaps = gaps
         self._codes = {name: j for j, name in enumerate(labels)}
+        self._known, self._has_known = set(labels), False
         self._orders: set[tuple[str, ...]] = set()
         self._low, self._high = 0.0, 0.0
         self._n_lines, self._n_gaps, self._first_gap = 0, 0, 0
@@ -127,6 +138,7 @@ class Scores:
             )
         self._low = min(self._low, *scores.values())
         self._high = max(self._high, *scores.values())
+        self._has_known = self._has_known or not self._known.isdisjoint(scores)
         for name in scores:
             self._codes.setdefault(name, len(self._codes))
         if len(self._orders) < 2:  # with two of them it is known that there is no one order
@@ -140,6 +152,13 @@ class Scores:
                 "most 0",
                 f"they span {self._low:g} to {self._high:g}",
                 "For logits, write one key per class and pass --logits.",
+            )
+        if self._known and not self._has_known and self._n_gaps < self._n_lines:
+            unknown = [name for name in self._codes if name not in self._known]
+            raise file_error(
+                f"The scores must be those of the classes {listed(sorted(self._known))}",
+                f"they are those of {listed(unknown)}",
+                "Write the names of the classes alike, also in upper and lower case.",
             )
         if 0 < self._n_gaps < self._n_lines:
             message = (
