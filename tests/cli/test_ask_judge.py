@@ -100,7 +100,7 @@ def test_judge_says_what_the_library_says_and_what_to_do_next(folder, model, poo
             text = said(capsys, ["judge", model, "ask.csv", "--strict"], status=1)
             assert "Next: go on with question 4 in ask.csv." in text
     assert record["decision"] == "adopt"
-    assert "altnorm apply model" in record["next"]
+    assert record["next"].startswith("altnorm apply model")
     fill(["neither"] * 900, 80)
     record = judged(capsys)
     assert (record["n_labelled"], record["n_fixed"], record["n_broken"]) == (80, 0, 0)

@@ -207,13 +207,18 @@ def test_a_model_card(folder, capsys):
     assert card.startswith("# Model card: m\n")
     assert "| classes | 3 classes: a&#124;&lt;b>, bee, cow |" in card
     assert str(fitted.verdict_) in card
-    assert re.search(r"\| cost \| [\d.e+]+ microseconds per row on this machine \|", card)
+    assert re.search(r"\| cost \| [\d,]+(\.\d)? microseconds per row on this machine \|", card)
     assert run(["tune", "val.parquet", "--label", "y", "-o", "named", *QUICK]) == 0
     digest = hashlib.sha256(Path("val.parquet").read_bytes()).hexdigest()[:12]
     text = said(capsys, ["info", "named", "--card"])
     assert f"| data | val.parquet (sha256 {digest}) | | labelled rows | 600 |" in text
     assert all(f"- {caution.text}" in card for caution in fitted.verdict_.cautions)
     assert told(capsys, ["info", "m", "--json"])["digest"] in card
+    costly = Adjuster(("bias",), costs=[[0, 1, 2], [1, 0, 1], [1, 1, 0]], insist=True)
+    costly.fit(data[names], data["y"].replace("ant", "a|<b>")).save("c")
+    capsys.readouterr()
+    assert run(["info", "c", "--card"]) == 0
+    assert "least expected cost; true a&#124;&lt;b>: a&#124;&lt;b> 0, bee 1" in out(capsys)
     AlternatingNormalizer().fit(data[names].to_numpy()).save("plain")
     text = said(capsys, ["info", "plain", "--card"])
     assert "fitted without labels, so it is unknown" in text

@@ -172,5 +172,6 @@ def test_with_few_labels_the_way_to_those_that_decide_is_told_and_works(folder, 
     text = said(capsys, [*check, *step[2].split()])
     assert f"altnorm {step[3]}" in text  # of the model that was insisted on, at once
     assert "run this again" not in text
+    assert "applied all the same, because of --insist." in text
     table(2000, 2, bias=(0.7, 0, 0)).to_parquet("pool.parquet")
     assert "40 rows to label" in said(capsys, step[3].replace("POOL", "pool.parquet").split())

@@ -66,7 +66,11 @@ ADVICE = {
         ("neighbours_alike", "classes_in_places"),
         ("pass groups that say which", "name the column that says which with --group"),
     ),
-    "other_purpose": ("scoring='balanced_accuracy'", "--scoring balanced_accuracy"),
+    **dict.fromkeys(
+        ("other_purpose", "below_majority"),
+        ("scoring='balanced_accuracy'", "--scoring balanced_accuracy"),
+    ),
+    "trained_on": ("insist=True", "--insist"),
     "adapt": (
         "adapt with assume='label_shift'",
         "run `altnorm adapt` with --assume label-shift",
@@ -176,13 +180,18 @@ def head(text: str) -> None:
     out.print(Text(text, style="bold"))
 
 
+def verdict_words(verdict: Verdict) -> str:
+    """Return the line of a verdict in the words of the command line."""
+    cautions = [replace(c, text=advised(c.code, c.text)) for c in verdict.cautions]
+    return str(verdict.with_cautions(cautions)).replace("insist=True", "--insist")
+
+
 def show_verdict(verdict: Verdict) -> None:
     """Print the verdict's line, its outcome coloured, and the cautions that are not part of it."""
-    cautions = [replace(c, text=advised(c.code, c.text)) for c in verdict.cautions]
-    line = Text(escaped(str(verdict.with_cautions(cautions))))
+    line = Text(escaped(verdict_words(verdict)))
     line.stylize(_STYLES.get(outcome(verdict), "bold yellow"), 0, line.plain.index(":"))
     out.print(line)
-    show_cautions([caution for caution in cautions if not caution.serious])
+    show_cautions([caution for caution in verdict.cautions if not caution.serious])
     if verdict.reason == "suspect_input" and not verdict.insisted:
         out.print("If the input is right, pass --insist.")
     if verdict.gates and verdict.reason != "identical":

@@ -113,6 +113,7 @@ def judge(options: Judge) -> int:
     judgement = questions.judge(load(model), significance=options.significance)
     step = _next_step(judgement, questions, model, asked)
     if options.json:
+        step = step.removeprefix("Next: ")
         print_json({**judgement.to_dict(), "n_asked": questions.n_rows, "next": step})
     else:
         line = Text(str(judgement))

@@ -20,7 +20,15 @@ from altnorm.adjuster import Adjuster, load
 from altnorm.cli._commands import Export, Info
 from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json, verdict_record
-from altnorm.cli._screen import RULES, advised, escaped, name_cell, out, show_verdict
+from altnorm.cli._screen import (
+    RULES,
+    advised,
+    escaped,
+    name_cell,
+    out,
+    show_verdict,
+    verdict_words,
+)
 from altnorm.cli.tune import applied_words
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.base import chosen_model, unnamed
@@ -89,7 +97,8 @@ def _cost(fitted: FittedModel) -> str:
     rows = np.log(proba) if fitted.input == "logits" else proba
     # The first time pays for what is prepared once.
     seconds = min(timeit.repeat(lambda: unnamed(fitted).transform(rows), number=1, repeat=3))
-    return f"{1e6 * seconds / _N_TIMED:.2g} microseconds per row on this machine"
+    microseconds = 1e6 * seconds / _N_TIMED
+    return f"{microseconds:,.{0 if microseconds > 10 else 1}f} microseconds per row on this machine"
 
 
 def _decides(decision: Decision, classes: list[Any]) -> str:
@@ -135,13 +144,14 @@ def _card(path: Path, metadata: dict[str, Any], fitted: FittedModel) -> Iterator
     yield f"# Model card: {_plain(path.name)}\n"
     yield "| | |\n|---|---|"
     for name, text in (*_facts(metadata, fitted), ("cost", _cost(fitted)), ("written", written)):
-        yield f"| {name} | {_plain(text).replace('|', '&#124;')} |"
+        in_a_line = text.replace("\n", "; ")
+        yield f"| {name} | {_plain(in_a_line).replace('|', '&#124;')} |"
     yield "\n## Evidence\n"
     if verdict is None:
         yield "None: it was fitted without labels, so it is unknown whether it helps."
     else:
         applied = applied_words(fitted) if isinstance(fitted, Adjuster) else ""
-        yield f"{_plain(str(verdict))}\n\n{_plain(applied)}"
+        yield f"{_plain(verdict_words(verdict))}\n\n{_plain(applied)}"
         if verdict.gates:
             yield f"\n## What had to hold\n\n```\n{verdict.gates}\n```"
         yield from _listed("Cautions", [advised(c.code, c.text) for c in verdict.cautions])

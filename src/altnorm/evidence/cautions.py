@@ -119,7 +119,7 @@ def _below_majority(rows: Labelled) -> Caution | None:
     text = (
         f"The classifier is right in {accuracy:.1%} of rows, and always naming the most frequent "
         f"class would be right in {majority:.1%}. Check that columns and labels are in the same "
-        "order."
+        "order; if they are, accuracy says little here: try scoring='balanced_accuracy'."
     )
     return Caution("below_majority", text, accuracy)
 
