@@ -72,6 +72,20 @@ def test_what_the_labels_and_rows_are_like(code, rows, value, message):
     assert message in str(caution)
 
 
+def test_an_f_score_of_the_frequent_class_names_it():
+    p, y = below_majority()
+    names = np.array(["fraud", "ok"])
+    caution = one(bias(scoring="f1").fit(p[:, ::-1], names[1 - y]), "frequent_positive")
+    assert str(caution).startswith("The F-score is that of class ok, the second of the two and ")
+    assert caution.value == pytest.approx(0.895, abs=0.01)
+    for fitted in (
+        bias(scoring="f1").fit(p, names[1 - y], classes=names[::-1]),
+        bias(scoring="f1_macro").fit(p[:, ::-1], names[1 - y]),
+        bias(scoring="f1").fit(p[:, ::-1], 1 - y),
+    ):
+        assert "frequent_positive" not in codes(fitted)
+
+
 def test_groups_say_which_rows_belong_together():
     assert "duplicates" not in codes(bias().fit(*copied(), groups=np.tile(np.arange(100), 5)))
     assert "neighbours_alike" not in codes(bias().fit(*in_pairs(), groups=np.arange(600) // 2))

@@ -440,6 +440,8 @@ def test_target_accuracy_has_a_section_with_the_promise_and_the_curve():
         html = render_report(model, rows, seen=seen)
         section = html.split('<section id="alone">')[1].split("</section>")[0]
         assert str(promise).replace("&", "&amp;") in section
+        start = html.split('<section id="changes">')[0]
+        assert "It may leave rows to a person" in start, "the numbers there are of all rows"
         assert ("On these rows: It decides" in section) == (not seen)
         target = re.search(r'class="diagonal" x1="0" x2="100" y1="([0-9.]+)"', section)
         assert float(target[1]) == pytest.approx(10)

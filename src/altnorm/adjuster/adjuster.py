@@ -37,6 +37,7 @@ from altnorm.evidence.cautions import (
     duplicates,
     fading_gain,
     find_cautions,
+    frequent_positive,
     too_few_rows,
     unlike_labelled,
 )
@@ -420,6 +421,9 @@ class Adjuster(ProbabilityTransformer):
             if suspicion is not None:
                 return [suspicion], "suspect_input"
             cautions += find_cautions(rows, grouped=data.groups is not None)
+            f_beta = data.purpose.score.f_beta
+            if f_beta is not None and f_beta.average == "binary":
+                cautions.append(frequent_positive(rows, f_beta.positive))
             if trial.accepted:
                 before, after = trial.evidence.before, trial.codes
                 cautions.append(data.purpose.price(rows, before, after, trial.mixture.proba))

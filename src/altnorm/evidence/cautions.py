@@ -33,6 +33,20 @@ def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution | None]:
     return [_unseen_classes(rows), _below_majority(rows), _few_carry_all(rows), dependent]
 
 
+def frequent_positive(rows: Labelled, positive: int) -> Caution | None:
+    """Say which of two named classes an F-score is about, where it is the frequent one."""
+    share = float(rows.share[rows.labels == positive].sum())
+    if rows.classes.dtype.kind in "biuf" or share <= 0.5:
+        return None
+    name, other = rows.classes[positive], rows.classes[1 - positive]
+    text = (
+        f"The F-score is that of class {name}, the second of the two and that of {share:.1%} of "
+        f"the rows. If class {other} is meant, put its column second, or pass a scorer of "
+        "scikit-learn with its name as pos_label."
+    )
+    return Caution("frequent_positive", text, share)
+
+
 def _few_carry_all(rows: Labelled) -> Caution | None:
     """Weights that leave little of the evidence."""
     n, effective = len(rows.weight), float(rows.weight.sum() ** 2 / (rows.weight @ rows.weight))
