@@ -36,6 +36,8 @@ def test_a_decision_in_one_line():
         "Adopted: accuracy 69.0% -> 81.8% (+12.8 points, 95% interval +11.2 to +14.5, p < 0.001); "
         "800 rows changed: 641 fixed, 64 broken, 95 still wrong."
     )
+    shared = str(replace(DECISION, n_left=40))  # the others may have been left to a person before
+    assert shared.endswith("641 fixed, 64 broken, 55 still not right, 40 left to a person.")
     rejected = replace(DECISION, adopted=False, reason="not_significant", p_value=0.2, ci_low=-0.01)
     assert str(rejected).startswith("Not adopted: accuracy 69.0% -> 81.8%")
     assert str(rejected).endswith("; the evidence is too weak; your decisions stay as they were.")

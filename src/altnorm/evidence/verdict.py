@@ -306,10 +306,13 @@ def change_words(verdict: Verdict) -> str:
         return "no decision changes"
     kind = kind_of_labels(verdict.multilabel).words
     total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong + verdict.n_left
-    left = f", {verdict.n_left:,} left to a person" if verdict.n_left else ""
+    rest, left = kind.still_wrong.format(verdict.n_still_wrong), ""
+    if verdict.n_left:  # and others may have been, before
+        rest = rest.replace("wrong", "not right")
+        left = f", {verdict.n_left:,} left to a person"
     return (
         f"{words.plural(total, kind.changed)} changed: {verdict.n_fixed:,} fixed, "
-        f"{verdict.n_broken:,} broken{kind.still_wrong.format(verdict.n_still_wrong)}{left}"
+        f"{verdict.n_broken:,} broken{rest}{left}"
     )
 
 
