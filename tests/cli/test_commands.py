@@ -122,6 +122,17 @@ def test_names_of_a_data_frame_that_a_model_was_fitted_on_are_no_warning(folder,
         assert capsys.readouterr().err == ""
 
 
+def test_apply_counts_no_decision_where_those_stay_as_they_were(folder, capsys):
+    data = pd.read_parquet("test.parquet")
+    fitted = Adjuster(("bias",), scoring="f1_macro", significance=1e-99)
+    fitted.fit(data[CLASSES], data["y"]).save("m")
+    proba = data[CLASSES].to_numpy()
+    assert not fitted.verdict_
+    assert (fitted.transform(data[CLASSES]).argmax(axis=1) != proba.argmax(axis=1)).any()
+    printed = told(capsys, ["apply", "m", "test.parquet", "-o", "kept.parquet", "--json"])
+    assert printed["n_decisions_changed"] == 0
+
+
 def test_apply_warns_of_drift(folder, model, capsys):
     capsys.readouterr()
     assert run(["apply", model, "test.parquet", "-o", "same.parquet", "--json", "--strict"]) == 0

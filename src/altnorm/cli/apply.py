@@ -99,7 +99,7 @@ class ChangeCount:
         kind, decision = kind_of(self.fitted), decision_of(self.fitted)
         before = kind.from_logits(values) if self.fitted.input == "logits" else values
         # As written: in single precision that may tip a tie, and a count can bear it.
-        decided = decision.codes(after)
+        decided = decision.codes(before if decision.on_input else after)
         self.n_rows += int((before != after).any(axis=1).sum())
         self.n_decisions += int(np.count_nonzero(kind.decide(before) != decided))
         if decision.leaves_rows:
