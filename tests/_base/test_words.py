@@ -41,6 +41,8 @@ def test_a_decision_in_one_line():
     rejected = replace(DECISION, adopted=False, reason="not_significant", p_value=0.2, ci_low=-0.01)
     assert str(rejected).startswith("Not adopted: accuracy 69.0% -> 81.8%")
     assert str(rejected).endswith("; the evidence is too weak; your decisions stay as they were.")
+    costly = replace(rejected, scoring="neg_mean_cost")  # which count without the correction, too
+    assert str(costly).endswith("; decisions are made without the correction.")
     absent = replace(DECISION, adopted=False, reason="too_few_labels")
     assert str(absent) == "Not tried: too few labels per class."
 
@@ -154,10 +156,15 @@ def test_what_a_model_does_in_words(family, adopted, ratio, words):
     verdict = SimpleNamespace(adopted=adopted, insisted=False)
     mixture = SimpleNamespace(log_ratio=ratio)
     model = SimpleNamespace(family_=family, verdict_=verdict, mixture_=mixture, calibrate=True)
+    model.decision_ = SimpleNamespace(counts_costs_alone=False)
     assert model_words(model).startswith(words)
     if family in FAMILY_NAMES and not adopted and ratio is None:
         verdict.insisted = True
         assert model_words(model).startswith("corrects each class along a bent curve")
+    model.decision_.counts_costs_alone = True
+    calibrates = " and calibrates probabilities" if family else ""
+    if ratio is None:
+        assert model_words(model) == f"decides by your costs{calibrates}"
 
 
 def test_what_became_of_a_family_in_words():

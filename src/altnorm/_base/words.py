@@ -161,13 +161,16 @@ def model_words(tuned: Any) -> str:
     """Say in a few words what a fitted Adjuster does."""
     if tuned.mixture_.log_ratio is not None:
         does = "adapts predictions to another class balance"
+    elif tuned.decision_.counts_costs_alone:
+        does = "decides by your costs"
     elif tuned.family_ is None:
         return "changes nothing"
     elif tuned.verdict_.adopted or tuned.verdict_.insisted:
         does = _DOES[tuned.family_]
     else:
         does = "changes no decision"
-    return f"{does} and calibrates probabilities" if tuned.calibrate else does
+    calibrates = tuned.calibrate and tuned.family_ is not None
+    return f"{does} and calibrates probabilities" if calibrates else does
 
 
 def mixture_words(weights: Sequence[float]) -> str:

@@ -103,7 +103,7 @@ def _cost(fitted: FittedModel) -> str:
 
 def _decides(decision: Decision, classes: list[Any]) -> str:
     """The rule, and its numbers by class."""
-    if decision.on_input:
+    if decision.on_input and not decision.counts_costs_alone:
         return "as the predictions came"
     if decision.is_argmax:
         left = f", from a probability of {decision.least:.3g} on; other rows are left to a person"
@@ -114,7 +114,8 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
     outcomes = [*names, "a person"][: decision.values.shape[1]]
     rows = zip(names[:_SHOWN], decision.values[:_SHOWN], strict=True)
     lines = [f"true {name}: {_by_name(outcomes, costs)}" for name, costs in rows]
-    return "\n".join([RULES["costs"], *lines])
+    where = ", on the predictions as they came" if decision.on_input else ""
+    return "\n".join([RULES["costs"] + where, *lines])
 
 
 def _by_name(names: list[str], values: Any) -> str:

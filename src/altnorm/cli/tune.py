@@ -167,13 +167,14 @@ def save_model(tuned: Adjuster, path: Path, *, force: bool, data: str) -> None:
 def applied_words(tuned: Adjuster) -> str:
     """Say what is applied: to probabilities, and to decide."""
     if tuned.family_ is None:
-        return "The model changes nothing."
+        return f"The model {model_words(tuned)}."
     numbers = score_figures(tuned.calibration_)
     change = f"{numbers.name} {numbers.before} -> {numbers.after}"
     if tuned.decision_.on_input:
         clearly = "" if tuned.calibration_.ci_low > 0 else "not clearly "
         words = f"are {clearly}better" if numbers.changed else "hardly change"
-        return f"Probabilities {words}: {change}."
+        costs = " Decisions count your costs." if tuned.decision_.counts_costs_alone else ""
+        return f"Probabilities {words}: {change}.{costs}"
     words = f"The model {model_words(tuned)}. Probabilities: {change}."
     if not tuned.decision_.is_argmax:
         words += f" It takes {RULES[tuned.decision_.kind]}."

@@ -68,6 +68,11 @@ class Decision:
         return self.kind == "weights" and bool((self.values == self.values[0]).all())
 
     @property
+    def counts_costs_alone(self) -> bool:
+        """Whether costs change decisions without any correction."""
+        return self.kind == "costs" and self.on_input and not self.is_argmax
+
+    @property
     def class_weights(self) -> np.ndarray:
         """How much more than its probability each class counts, (m,).
 

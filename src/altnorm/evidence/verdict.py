@@ -218,7 +218,7 @@ class Verdict:
         if self.insisted:
             parts.append("applied all the same, because of insist=True")
         elif result == "not_adopted" and self.reason not in ("identical", "not_chosen"):
-            parts.append("your decisions stay as they were")
+            parts.append(kept_words(self))
         sentences = "; ".join(parts) + "."
         return sentences if self.promise is None else f"{sentences} {self.promise}"
 
@@ -323,6 +323,13 @@ def rise_words(verdict: Verdict) -> str:
         return f"{numbers.name} stays at {numbers.before}"
     verb = "falls" if (verdict.gain > 0) == numbers.lower else "rises"
     return f"{numbers.name} {verb} from {numbers.before} to {numbers.after}"
+
+
+def kept_words(verdict: Verdict) -> str:
+    """Say what becomes of decisions where the correction is not adopted; costs count even so."""
+    if verdict.scoring == "neg_mean_cost":
+        return "decisions are made without the correction"
+    return "your decisions stay as they were"
 
 
 def remarks(verdict: Verdict) -> Iterator[str]:

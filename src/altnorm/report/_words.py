@@ -20,6 +20,7 @@ from altnorm.evidence.verdict import (
     Caution,
     Verdict,
     evidence_words,
+    kept_words,
     remarks,
     rise_words,
     score_figures,
@@ -144,14 +145,14 @@ def _not_adopted(tuned: Verdict, calibration: Verdict | None) -> Answer:
     tried = f"Tried on {n_rows}, {why}. "
     if calibration is not None and calibration.adopted and calibration.ci_low > 0:
         sentence = (
-            f"{tried}So your decisions stay as they were. The probabilities are better: "
+            f"{tried}So {kept_words(tuned)}. The probabilities are better: "
             f"{rise_words(calibration)}, cross-validated."
         )
         headline = "For its probabilities, not for its decisions."
         return Answer("care", headline, sentence, f"cross-validated on {n_rows}", calibration)
     outcome = "the model changes nothing: every prediction stays as it is."
     if calibration is not None and calibration.adopted:
-        outcome = "your decisions stay as they were, and probabilities are not clearly better."
+        outcome = f"{kept_words(tuned)}, and probabilities are not clearly better."
     basis = f"the best candidate, cross-validated on {n_rows}"
     return Answer("no", "No. Leave the predictions alone.", f"{tried}So {outcome}", basis, tuned)
 
