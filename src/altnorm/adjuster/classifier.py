@@ -32,6 +32,9 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     :func:`~sklearn.model_selection.cross_val_predict`, and the classifier is then fitted on all
     data.
 
+    Decisions as they came are the most probable classes. A classifier whose own `predict` decides
+    otherwise, as that of ``SVC(probability=True)`` may, is judged by its probabilities.
+
     Parameters
     ----------
     estimator : classifier
