@@ -69,6 +69,7 @@ def test_as_published_the_best_setting_is_applied_although_it_loses_and_a_cautio
     assert isinstance(published.best_normalizer_, AlternatingNormalizer)
     (caution,) = verdict.cautions
     assert caution.code == "in_sample"
+    assert str(verdict).startswith("Applied: accuracy")
     assert "but it is applied as published, whatever a test says: its" in str(verdict)
     assert not verdict.gates
 

@@ -201,7 +201,9 @@ class Verdict:
         if result == "not_tried":
             return f"{OUTCOMES[result]}: {self.reason_text}."
         numbers = score_figures(self)
-        word = "Applied" if _applies_probabilities(self) else OUTCOMES[result]  # without a test
+        as_published = any(caution.code == "in_sample" for caution in self.cautions)
+        is_untested = _applies_probabilities(self) or as_published
+        word = "Applied" if is_untested else OUTCOMES[result]
         start = f"{word}: {numbers.name}"
         if self.reason == "identical":
             parts = [f"{start} stays at {numbers.before}", "no decision changes"]
