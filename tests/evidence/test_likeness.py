@@ -35,6 +35,12 @@ def test_near_copies_are_told_from_rows_that_are_spread(dimensions, size):
     assert look_for_copies(copies, labels[cases], 0.005) == Copies()  # too few errors to tell
 
 
+def test_rows_whose_neighbours_agree_without_a_gap_beyond_them_are_no_copies():
+    """Where they are, not what they are copies of, says their label; predictions do not see it."""
+    rows = np.random.default_rng(0).normal(size=(1200, 2))
+    assert look_for_copies(rows, (rows[:, 0] > 0).astype(int), 0.5) == Copies(1, may_be=True)
+
+
 def test_rows_of_few_values_and_of_one_class_for_the_most_part_are_no_copies():
     """A classifier that is wrong on nearly all of them says nothing of how labels agree."""
     rng = np.random.default_rng(0)
