@@ -41,6 +41,18 @@ def test_rows_whose_neighbours_agree_without_a_gap_beyond_them_are_no_copies():
     assert look_for_copies(rows, (rows[:, 0] > 0).astype(int), 0.5) == Copies(1, may_be=True)
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_two_or_three_copies_are_told_by_the_nearest_neighbours(size):
+    rng = np.random.default_rng(0)
+    cases, labels = rng.normal(size=(300, 6)), rng.integers(4, size=300)
+    order = rng.permutation(np.repeat(np.arange(300), size))
+    copies = cases[order] + 0.2 * rng.normal(size=(order.size, 6))
+    assert look_for_copies(copies, labels[order], 0.5) == Copies(1, may_be=True)
+    alone = rng.normal(size=(600, 6))  # labels that near rows share more and more often
+    near = (alone[:, 0] + 0.7 * rng.normal(size=600) > 0).astype(int)
+    assert look_for_copies(alone, near, 0.5) == Copies()
+
+
 def test_rows_of_few_values_and_of_one_class_for_the_most_part_are_no_copies():
     """A classifier that is wrong on nearly all of them says nothing of how labels agree."""
     rng = np.random.default_rng(0)

@@ -323,10 +323,9 @@ def try_likeness(fitter: CrossFitter, trial: MixtureTrial) -> Caution | None:
         return Caution("likeness", text, float(n_copies), serious=True)
     if not trial.accepted:
         return None
-    size = n_rows / (CLASS_PARTS * n_classes)
-    clusters = likeness.like_clusters(
-        rows, n_folds, int(np.clip(size, likeness.CLUSTER_ROWS, MOST_CLUSTER_ROWS))
-    )
+    size = n_rows // (CLASS_PARTS * n_classes)
+    size = min(max(size, likeness.CLUSTER_ROWS), MOST_CLUSTER_ROWS)
+    clusters = likeness.like_clusters(rows, n_folds, size)
     del rows  # as large as the data
     again = _trial_by_clusters(fitter, trial, clusters)
     is_lost = again.test.gain < LOST * trial.test.gain and again.against(trial).errors < -CLEAR
@@ -337,10 +336,8 @@ def try_likeness(fitter: CrossFitter, trial: MixtureTrial) -> Caution | None:
         "kept together in the cross-validation: it may rest on rows that resemble each other. Pass "
         "groups that say which rows belong together, or look at a test set."
     )
-    # Larger clusters leave out whole classes, and a gain may go for that reason.
-    is_unproved = size >= likeness.CLUSTER_ROWS and not again.accepted
-    is_copied = is_lost and (copies.may_be or is_unproved)
-    return Caution("likeness", text, again.test.gain, serious=is_copied)
+    # Of bent lines most may go as well where clusters leave out whole regions: that alone is told.
+    return Caution("likeness", text, again.test.gain, serious=is_lost and copies.may_be)
 
 
 def _trial_by_clusters(fitter: CrossFitter, trial: MixtureTrial, clusters: np.ndarray) -> Trial:

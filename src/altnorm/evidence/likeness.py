@@ -120,7 +120,7 @@ class Copies(NamedTuple):
     """What the neighbours of rows say of copies."""
 
     per_case: int = 1  # rows per case, where most rows are noisy copies of a few cases
-    may_be: bool = False  # near rows have the same label more often than predictions are right
+    may_be: bool = False  # near rows have the same label suspiciously often
 
 
 def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> Copies:
@@ -133,6 +133,9 @@ def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> 
     predictions are right. Those of rows that merely take few values, as votes of trees do, have
     another label about as often as predictions are wrong, or as the most frequent label would be:
     a classifier may be wrong far more often than that.
+
+    Two or three copies leave no gap that is clear. Of them the nearest neighbour has another label
+    far less often than the next ones, or all of these far less often than predictions are wrong.
     """
     n, labels = len(rows), labels.reshape(len(rows), -1)
     sample = labels[:: max(1, n // _SAMPLE_ROWS)]
@@ -142,15 +145,17 @@ def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> 
         return Copies()
     asked = np.arange(0, n, max(1, n // _ASKED))
     search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, n // 2) + 1, algorithm="brute").fit(rows)
-    gaps, agree = np.empty((asked.size, 3)), np.empty(asked.size)
+    gaps, differs = np.empty((asked.size, 3)), np.zeros(_NEAREST)
     for i, (distance, near) in enumerate(zip(*search.kneighbors(rows[asked]), strict=True)):
         is_other = near != asked[i]
         same = (labels[near[is_other]] == labels[asked[i]]).all(axis=1)
-        gaps[i], agree[i] = _widest_gap(distance[is_other], same), same[:_NEAREST].mean()
+        gaps[i] = _widest_gap(distance[is_other], same)
+        differs += ~same[:_NEAREST] / asked.size
     width, size = np.median(gaps[:, :2], axis=0)
     is_clear = width > _WIDE and n >= min(_FEWEST_CASES * size, _MANY)
     is_copied = is_clear and gaps[:, 2].mean() < _OTHER_LABEL * error_rate
-    may_be = 1 - agree.mean() < _OTHER_LABEL_NEAREST * error_rate
+    nearest, usual = (differs[0], differs.mean()), (differs[1:].mean(), error_rate)
+    may_be = np.less(nearest, np.multiply(_OTHER_LABEL_NEAREST, usual)).any()
     return Copies(int(size) if is_copied else 1, may_be=bool(may_be))
 
 
