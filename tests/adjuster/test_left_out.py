@@ -52,6 +52,12 @@ def test_real_gains_grow_where_the_true_class_is_told(goal):
         assert Adjuster(**goal).fit(rows, y).verdict_.adopted
 
 
+def test_rows_with_zeros_are_no_reason_to_warn():
+    proba, y = planted(400)
+    proba[proba < 0.01] = 0
+    assert Adjuster().fit(proba / proba.sum(axis=1, keepdims=True), y).verdict_.adopted
+
+
 def test_a_class_gets_back_more_the_fewer_rows_it_has():
     labels = np.repeat([0, 1], [2, 8])
     before = np.tile([0.5, 0.5], (10, 1))

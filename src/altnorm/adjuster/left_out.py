@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from altnorm._base.arrays import quiet
 from altnorm.adjuster.choice import MixtureTrial
 from altnorm.estimator.correction import EAGER
 from altnorm.evidence.verdict import Caution
@@ -31,7 +32,8 @@ def find_left_out(trial: MixtureTrial) -> Caution | None:
     model, mixture = trial.mixture.fit()
     stage, decision = mixture.stage(model), trial.decision()
     given = (data.proba, _give_back(data.proba, data.labels))
-    usual, raised = (np.asarray(stage(rows, EAGER)) for rows in given)
+    with quiet(np):  # a logarithm of 0 is minus infinity
+        usual, raised = (np.asarray(stage(rows, EAGER)) for rows in given)
     own = np.arange(len(data.labels)), data.labels
     if np.mean(raised[own] < usual[own]) <= MOST:
         return None
