@@ -82,17 +82,17 @@ def cross_fit(
     outside = [folds != fold for fold in range(int(folds.max()) + 1)]
     # By their weights, not as copies: each family makes one in the precision that it needs.
     fitting = [path(rows, labels, weight * o, strengths, rough=True) for o in outside]
-    tried: list[np.ndarray] = []
+    # In one piece, which is given back to the system as a whole; the best is copied out of it.
+    tried = np.empty((len(strengths), folds.size))
     fits: list[tuple[Fit, ...]] = []
-    for strength in strengths:
+    for log_p, strength in zip(tried, strengths, strict=True):
         fits.append(tuple(_next_fit(fold, last=strength == strengths[-1]) for fold in fitting))
-        tried.append(np.empty(folds.size))
         for fit, o in zip(fits[-1], outside, strict=True):
-            tried[-1][~o] = fit.label_log_p(take_rows(rows, ~o), labels[~o])
-        if is_past_best(tried, weight):
+            log_p[~o] = fit.label_log_p(take_rows(rows, ~o), labels[~o])
+        if is_past_best(tried[: len(fits)], weight):
             break
-    best = int(np.average(tried, axis=1, weights=weight).argmax())
-    return CrossFit(strengths[best], tried[best], fits[best], folds)
+    best = int(np.argmax([np.average(log_p, weights=weight) for log_p in tried[: len(fits)]]))
+    return CrossFit(strengths[best], tried[best].copy(), fits[best], folds)
 
 
 def _next_fit(path: Generator[Fit, None, None], *, last: bool) -> Fit:
@@ -102,7 +102,7 @@ def _next_fit(path: Generator[Fit, None, None], *, last: bool) -> Fit:
     return fit
 
 
-def is_past_best(label_log_p: Sequence[np.ndarray], weight: np.ndarray) -> bool:
+def is_past_best(label_log_p: np.ndarray, weight: np.ndarray) -> bool:
     """Whether the last penalties are all clearly worse than the best one."""
     best, last = max(label_log_p, key=lambda log_p: float(weight @ log_p)), label_log_p[-_IN_A_ROW:]
     return all(is_behind(log_p, best, weight, n_errors=_PAST_BEST) for log_p in last)
