@@ -31,11 +31,11 @@ def find_left_out(trial: MixtureTrial) -> Caution | None:
         return None
     model, mixture = trial.mixture.fit()
     stage, decision = mixture.stage(model), trial.decision()
-    given = (data.proba, _give_back(data.proba, data.labels))
+    both_ways = (data.proba, _give_back(data.proba, data.labels))
     with quiet(np):  # a logarithm of 0 is minus infinity
-        usual, raised = (np.asarray(stage(rows, EAGER)) for rows in given)
-    own = np.arange(len(data.labels)), data.labels
-    if np.mean(raised[own] < usual[own]) <= MOST:
+        usual, raised = (np.asarray(stage(rows, EAGER)) for rows in both_ways)
+    of_label = np.arange(len(data.labels)), data.labels
+    if np.mean(raised[of_label] < usual[of_label]) <= MOST:
         return None
     before = score(data.labels, trial.scored[0], data.weight)
     gain, kept = (
