@@ -185,6 +185,13 @@ def test_a_terminal_that_does_not_know_its_width(folder):
     assert b"Start with: altnorm demo" in done.stdout
 
 
+@pytest.mark.parametrize("columns", [1, 10, 39])
+def test_fewer_columns_than_anyone_can_read(folder, columns):
+    narrow, least = (shell(f"COLUMNS={each} altnorm --help").stdout for each in (columns, 40))
+    assert b"--version" in narrow
+    assert narrow == least
+
+
 def test_a_table_on_a_narrow_terminal_loses_nothing(monkeypatch, capsys):
     monkeypatch.setattr(screen.out, "width", 44)
     cells = ["alternating normalization", "79.5%", "+8.4 points", "+6.8 to +10.1", "< 0.001"]

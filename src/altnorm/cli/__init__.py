@@ -17,12 +17,17 @@ from typing import Any
 
 __all__ = ["main"]
 
+LEAST_COLUMNS = 40  # in fewer, tables break every word; a narrower terminal may break the lines
+
 
 def main() -> None:
     """Run the command line and exit."""
     # A terminal that does not know its width says 0; Rich would print in no columns: nothing.
-    if not os.environ.get("COLUMNS", "80").strip("0"):
+    columns = os.environ.get("COLUMNS", "80")
+    if not columns.strip("0"):
         del os.environ["COLUMNS"]
+    elif columns.isdecimal() and int(columns) < LEAST_COLUMNS:
+        os.environ["COLUMNS"] = str(LEAST_COLUMNS)
     with importing():
         try:
             import rich  # noqa: F401
