@@ -12,7 +12,7 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from altnorm import Adjuster, load
-from altnorm.evidence.cautions import hurt_classes
+from altnorm.evidence.cautions import fading_gain, hurt_classes
 from altnorm.evidence.seen import share_seen, sketch_rows
 from altnorm.evidence.suspicion import Labelled
 from altnorm.io.predictions import Predictions
@@ -277,6 +277,75 @@ def test_a_gain_whose_log_loss_fades_along_the_file_is_told():
         n_adopted += fitted.verdict_.adopted
         assert not fitted.verdict_.adopted or one(fitted, "fading").serious
     assert n_adopted
+
+
+def drifting(seed, at_end):
+    """Rows of ten classes: a bias of 2 against four of them that is `at_end` by the last row."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(1000, 10))
+    y = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    logits[:, :4] -= np.linspace(2, at_end, 1000)[:, None]
+    return softmax(logits, axis=1), y
+
+
+def test_a_gain_that_shrinks_little_by_little_is_told():
+    """In the second half as a whole there is still some."""
+    fading, steady = (
+        [bias().fit(*drifting(seed, at_end)) for seed in range(12)] for at_end in (0, 2)
+    )
+    adopted = [fitted for fitted in fading if fitted.verdict_.adopted]
+    assert len(adopted) >= 3
+    assert all("at its end there is none" in one(fitted, "fading").text for fitted in adopted)
+    assert all(one(fitted, "fading").serious for fitted in adopted)
+    assert all(fitted.verdict_.adopted for fitted in steady)
+    assert not any("fading" in codes(fitted) for fitted in steady)
+
+
+def shrinking(n=1000, *, to, noise=1.0, seed=0):
+    """What rows add to a gain that shrinks from 1 at the first row."""
+    return np.linspace(1, to, n) + noise * np.random.default_rng(seed).normal(size=n)
+
+
+def told(rows, weight=None, blocks=None):
+    weight = np.ones(rows.size) if weight is None else weight
+    return fading_gain(rows, weight, np.arange(rows.size) if blocks is None else blocks)
+
+
+def test_a_gain_must_be_gone_at_the_end_and_shrink_clearly():
+    assert told(shrinking(to=-0.3)).value > 10  # standard errors
+    assert told(shrinking(to=0.5)) is None
+    assert told(shrinking(40, to=-0.3, noise=10.0)) is None
+
+
+def test_weights_that_fall_along_the_file_are_no_fading():
+    weight = np.geomspace(1, 1e-3, 1000)
+    steady = weight * shrinking(to=1.0)
+    assert told(steady)  # as if rows weighed the same
+    assert told(steady, weight) is None
+    assert told(weight * shrinking(to=-0.3), weight)
+
+
+def test_rows_without_weight_are_no_end_of_the_file():
+    weight = np.repeat([1.0, 0.0], 500)
+    assert told(weight * shrinking(to=0.3), weight) is None
+    assert told(weight * shrinking(to=-1.5), weight)
+
+
+def test_rows_that_share_evenly_are_one_observation():
+    """As with scores that can only be called: each block is told by its sum alone."""
+    blocks = np.repeat(np.arange(20), 15)
+    n_told = [0, 0]
+    for seed in range(200):
+        rows = np.random.default_rng(seed).normal(0.5, 1, 20)[blocks]  # no trend
+        n_told[0] += told(rows) is not None
+        n_told[1] += told(rows, blocks=blocks) is not None
+    assert n_told[1] <= min(n_told[0] / 2, 10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_few_rows_show_no_fading(n):
+    assert told(np.linspace(1, -1, n)) is None
+    assert told(np.eye(n)[0], np.eye(n)[0]) is None  # all the weight is that of one
 
 
 def test_labels_of_unsure_rows_only_are_told():

@@ -427,7 +427,10 @@ class Adjuster(ProbabilityTransformer):
             if trial.accepted:
                 before, after = trial.evidence.before, trial.codes
                 cautions.append(data.purpose.price(rows, before, after, trial.mixture.proba))
-                cautions.append(fading_gain(trial.rows) or fading_gain(trial.log_loss_rows))
+                cautions.append(
+                    fading_gain(trial.rows, data.weight, data.blocks())
+                    or fading_gain(trial.log_loss_rows, data.weight, data.blocks())
+                )
             cautions.append(unlike_labelled(data.proba, data.unlabelled))
         likeness = choice.try_likeness(fitter, trial)
         if likeness is not None and likeness.serious:

@@ -20,7 +20,7 @@ LOST_RECALL = 0.02  # a class that is recognised less often is lost
 CLEAR_ERRORS = 2.0  # standard errors beyond which a difference is clear
 COMPARED_ROWS = 100  # with labels, and without: the means of fewer say little
 FEWEST_EFFECTIVE = 0.1  # share of the rows that weights leave of the evidence
-FADED = 2.33  # standard errors by which the end of a file gains less than its beginning
+FADED = 2.33  # standard errors by which a gain shrinks along the file
 ALIKE_ERRORS = 5.0  # standard errors of the correlation of rows that follow each other
 REALISTIC = 100  # times as many rows as there are: nobody labels more
 ENOUGH_MORE = 1.2  # times as many rows at least, or the number says nothing
@@ -78,20 +78,28 @@ def unlike_labelled(proba: np.ndarray, unlabelled: np.ndarray) -> Caution | None
     return Caution("unlike_labelled", text, difference)
 
 
-def fading_gain(rows: np.ndarray) -> Caution | None:
-    """Say that a gain is gone at the end of the file, given what each row adds to it.
+def fading_gain(rows: np.ndarray, weight: np.ndarray, blocks: np.ndarray) -> Caution | None:
+    """Say that a gain shrinks along the file until nothing is left, given what each row adds to it.
 
-    That of the log loss shows it from fewer rows than that of the score.
+    That is read off a straight line through what rows add, each by its weight: it falls clearly,
+    and ends at or below 0. The gain in log loss shows it from fewer rows than that in the score.
+    `blocks` number rows that may be alike, or share evenly; the larger of the errors counts.
     """
-    later = np.arange(rows.size) >= rows.size // 2
-    early, late = float(rows[~later].sum()), float(rows[later].sum())
-    if late > 0 or early - late < FADED * math.sqrt(float(rows @ rows)):
+    place = np.arange(rows.size) - np.average(np.arange(rows.size), weights=weight)
+    squares, fall = float(weight @ place**2), -float(place @ rows)
+    independent = math.sqrt(float(place**2 @ rows**2))
+    if fall <= FADED * independent:  # as where a single row has all the weight: `squares` is 0
+        return None
+    line = rows.sum() / weight.sum() - fall / squares * place
+    alike = float(np.linalg.norm(np.bincount(blocks, place * (rows - weight * line))))
+    error = max(independent, alike)
+    if line[weight > 0][-1] > 0 or fall < FADED * error:
         return None
     text = (
-        "The gain comes from the first half of the file, and there is none in the second. If rows "
-        "are in order of time, expect none on new ones."
+        "The gain shrinks along the file, and at its end there is none. If rows are in order of "
+        "time, expect none on new ones."
     )
-    return Caution("fading", text, late, serious=True)
+    return Caution("fading", text, fall / error, serious=True)
 
 
 def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:
