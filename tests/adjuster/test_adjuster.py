@@ -245,6 +245,17 @@ def test_rows_may_be_left_to_a_person():
     assert fitted.score(proba, names[y]) == pytest.approx(expected)
 
 
+def test_rows_that_were_left_to_a_person_before_are_no_changes():
+    proba, y = planted(400)
+    costs = np.pad(1.0 - np.eye(4), ((0, 0), (0, 1)), constant_values=0.3)
+    fitted = Adjuster(("bias",), costs=costs).fit(proba, y)
+    before = np.where(proba.max(axis=1) < 0.7, 4, proba.argmax(axis=1))
+    after = fitted._judged.decided  # cross-fitted
+    assert ((before == 4) & (after == 4)).sum() > 50
+    assert fitted.verdict_.n_changed == (before != after).sum()
+    assert fitted.verdict_.n_left == ((after == 4) & (before != 4)).sum() > 0
+
+
 # Without a temperature.
 
 

@@ -33,6 +33,19 @@ def test_accuracy_by_hand():
     assert (verdict.gain, verdict.p_value, verdict.adopted) == (1, 1, False)
 
 
+def test_a_row_left_to_a_person_is_neither_fixed_nor_broken():
+    y = np.array([0, 0, 1, 1, 1, 0])
+    old = np.array([0, 1, 1, 2, 2, 2])  # 2: left to a person
+    new = np.array([2, 2, 1, 2, 1, 1])
+    verdict = compare_predictions(y, old, new, scoring="accuracy", person=2)
+    counts = verdict.n_changed, verdict.n_fixed, verdict.n_broken, verdict.n_left
+    assert counts == (4, 1, 0, 2)
+    assert "4 rows changed: 1 fixed, 0 broken, 1 still not right, 2 left to a person" in str(verdict)
+    # Without rows that are left, 2 is a class like any other.
+    verdict = compare_predictions(y, old, new, scoring="accuracy")
+    assert (verdict.n_broken, verdict.n_left) == (1, 0)
+
+
 def test_figure_shows_the_gain_and_its_interval():
     axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
     y, before, after = problem()

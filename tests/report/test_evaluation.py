@@ -33,6 +33,8 @@ def test_the_purpose_judges_what_predict_decides(purpose):
     assert result.verdict.after == pytest.approx(plain_score(truth, new, purpose))
     assert result.verdict.n_changed == (old != new).sum() > 0
     left = new == 5
+    counts = result.verdict.n_fixed, result.verdict.n_broken, result.verdict.n_left
+    assert counts == (result.fixed.size, result.broken.size, left.sum())
     assert result.applied.left.tolist() == np.flatnonzero(left).tolist()
     assert result.fixed.tolist() == np.flatnonzero((old != truth) & (new == truth)).tolist()
     assert result.broken.tolist() == np.flatnonzero((old == truth) & (new != old) & ~left).tolist()

@@ -173,19 +173,15 @@ class Trial:
         """The evidence, in the user's units."""
         data, score = self.evidence.data, self.evidence.data.purpose.score
         before, after = (score(data.labels, pred, data.weight) for pred in self.scored)
-        left = (self.codes == data.proba.shape[1]) & (not data.kind.is_multilabel)
-        decided = (each[~left] for each in (data.labels, self.evidence.before, self.codes))
-        n_changed, n_fixed, n_broken = count_changes(*decided)
+        person = None if data.kind.is_multilabel else data.proba.shape[1]
+        changes = count_changes(data.labels, self.evidence.before, self.codes, person)
         return Verdict(
             score.name,
             before,
             after,
             *self.test,
             len(data.proba),
-            # A row that is left to a person is neither fixed nor broken.
-            n_changed=n_changed + int(left.sum()),
-            n_fixed=n_fixed,
-            n_broken=n_broken,
+            **changes._asdict(),
             adopted=self.accepted,
             reason=self.reason,
             significance=self.evidence.significance,
@@ -193,7 +189,6 @@ class Trial:
             multilabel=data.kind.is_multilabel,
             is_decision=True,
             evidence=self.gates.route if self.accepted else "",
-            n_left=int(left.sum()),
             gates=self.gates,
         )
 

@@ -252,12 +252,15 @@ def compare(
     truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)
     score = resolve_scoring(scoring, multilabel, classes=identity.classes_)
     old = before if score.needs == "proba" else kind.decide(before)
+    person = None if multilabel else before.shape[1]
     rows, decided = [], dict[str, np.ndarray]()
     for name, method in _tracked(methods) if verbose else methods.items():
         fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
         proba = np.asarray(fitted.transform(test_proba))
         new = proba if score.needs == "proba" else class_decisions(fitted, test_proba)
-        verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
+        verdict = compare_predictions(
+            truth, old, new, scoring=score, groups=test_groups, person=person
+        )
         rows.append(MethodResult.measure(name, verdict, truth, proba))
         decided[name] = new
     base = rows[0].score - rows[0].gain  # every method starts from the same score

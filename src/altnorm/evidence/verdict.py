@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -309,8 +309,9 @@ def change_words(verdict: Verdict) -> str:
     kind = kind_of_labels(verdict.multilabel).words
     total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong + verdict.n_left
     rest, left = kind.still_wrong.format(verdict.n_still_wrong), ""
-    if verdict.n_left:  # and others may have been, before
+    if verdict.n_left or verdict.scoring == "neg_mean_cost":  # others may have been left before
         rest = rest.replace("wrong", "not right")
+    if verdict.n_left:
         left = f", {verdict.n_left:,} left to a person"
     return (
         f"{words.plural(total, kind.changed)} changed: {verdict.n_fixed:,} fixed, "
@@ -376,12 +377,14 @@ def compare_predictions(
     *,
     scoring: Any = None,
     groups: Any = None,
+    person: int | None = None,
 ) -> Verdict:
     """Say whether predictions are better after an adjustment than before, and how sure that is.
 
     `truth` are class codes (n,), or 0 and 1 (n, m). Predictions are probabilities or, where the
-    score looks at decisions alone, these in the form of `truth`. With `groups`, which say which
-    rows belong together, the evidence counts groups.
+    score looks at decisions alone, these in the form of `truth`; the code `person` is that of rows
+    that are left to one. With `groups`, which say which rows belong together, the evidence counts
+    groups.
     """
     n, kind = len(truth), kind_of_labels(truth.ndim == 2)
     score = resolve_scoring(scoring, kind.is_multilabel)
@@ -403,7 +406,7 @@ def compare_predictions(
         score(truth, new),
         *test,
         n,
-        *count_changes(truth, *decided),
+        **count_changes(truth, decided[0], decided[1], person)._asdict(),
         adopted=not reason,
         reason=reason,
         in_points=score.in_points,
@@ -421,8 +424,23 @@ def _units(groups: Any, n_rows: int) -> np.ndarray:
     return units
 
 
-def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[int, int, int]:
-    """Decisions changed, fixed and broken: one per row, or one per label of a row."""
+class Changes(NamedTuple):
+    """Numbers of decisions, as in a verdict."""
+
+    n_changed: int
+    n_fixed: int
+    n_broken: int
+    n_left: int
+
+
+def count_changes(
+    truth: np.ndarray, old: np.ndarray, new: np.ndarray, person: int | None = None
+) -> Changes:
+    """Decisions changed, fixed and broken: one per row, or one per label of a row.
+
+    The code `person` leaves a row to a person: that is neither fixed nor broken.
+    """
     changed = old != new
-    fixed, broken = changed & (new == truth), changed & (old == truth)
-    return int(changed.sum()), int(fixed.sum()), int(broken.sum())
+    left = changed & (new == person) if person is not None else np.zeros_like(changed)
+    fixed, broken = changed & (new == truth), changed & (old == truth) & ~left
+    return Changes(*(int(rows.sum()) for rows in (changed, fixed, broken, left)))

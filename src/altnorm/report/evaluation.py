@@ -107,8 +107,11 @@ def evaluate(model: FittedModel, predictions: Predictions, *, scoring: Any = Non
     names = ("neg_log_loss",) if applied.unscored.size else kind.scores
     others = [resolve_scoring(name, kind.is_multilabel) for name in names if name != asked.name]
     sides = {"proba": (applied.before, applied.after), "labels": (applied.old, applied.new)}
+    person = None if kind.is_multilabel else applied.before.shape[1]
     verdict, *scores = (
-        compare_predictions(truth, *sides[score.needs], scoring=score, groups=predictions.groups)
+        compare_predictions(
+            truth, *sides[score.needs], scoring=score, groups=predictions.groups, person=person
+        )
         for score in (asked, *others)
     )
     rows = Labelled(applied.before, truth, np.ones(len(truth)), class_names(model, predictions))
