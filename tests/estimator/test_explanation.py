@@ -27,6 +27,8 @@ def test_one_entry_for_each_changed_row(purpose):
     np.testing.assert_allclose(explanation.factors * proba[changed], after[changed])
     assert explanation.label is None
     assert str(explanation).splitlines() == [str(explanation[i]) for i in range(len(explanation))]
+    assert [str(entry) for entry in explanation[1:3]] == str(explanation).splitlines()[1:3]
+    assert len(explanation[:0]) == 0
     for entry in explanation:
         assert entry.leads == (entry.after == NAMES[after[entry.row].argmax()])
         if entry.after is not None:

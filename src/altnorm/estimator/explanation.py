@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, overload
 
 import numpy as np
 
@@ -98,7 +98,15 @@ class Explanation:
     def __len__(self) -> int:
         return int(self.row.size)
 
-    def __getitem__(self, i: int) -> ChangedRow:
+    @overload
+    def __getitem__(self, i: int) -> ChangedRow: ...
+    @overload
+    def __getitem__(self, i: slice) -> Explanation: ...
+    def __getitem__(self, i: int | slice) -> ChangedRow | Explanation:
+        if isinstance(i, slice):
+            every = {field.name: getattr(self, field.name) for field in fields(self)}
+            part: dict[str, Any] = {k: v if v is None else v[i] for k, v in every.items()}
+            return Explanation(**part)
         old, new = self.codes[i]
         named = [self.before[i], self.after[i]]
         if self.label is not None:
