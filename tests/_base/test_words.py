@@ -156,7 +156,7 @@ def test_what_a_model_does_in_words(family, adopted, ratio, words):
     verdict = SimpleNamespace(adopted=adopted, insisted=False)
     mixture = SimpleNamespace(log_ratio=ratio)
     model = SimpleNamespace(family_=family, verdict_=verdict, mixture_=mixture, calibrate=True)
-    model.decision_ = SimpleNamespace(counts_costs_alone=False)
+    model.decision_, model.target_accuracy = SimpleNamespace(counts_costs_alone=False), None
     assert model_words(model).startswith(words)
     if family in FAMILY_NAMES and not adopted and ratio is None:
         verdict.insisted = True

@@ -97,3 +97,13 @@ def test_without_labels_the_queue_is_compared_with_that_at_fit(folder, capsys):
     assert f"at fit it was {at_fit:.1%}" in text
     record = told(capsys, [*check, "--json"])
     assert record["share_left"] == pytest.approx({"now": 1 - decided.mean(), "at_fit": at_fit})
+
+
+def test_where_nothing_is_decided_no_line_says_that_decisions_stay(folder, capsys):
+    tune = ["tune", "val.parquet", "--label", "y", "-o", "none.safetensors", "--jobs", "1"]
+    text = said(capsys, [*tune, "--target-accuracy", "0.9999", "--significance", "1e-99"])
+    assert "the class of each row stays as it was. It decides nothing" in text
+    assert "decisions stay" not in text
+    assert "The model changes no class and calibrates probabilities" in text
+    text = said(capsys, ["info", "none.safetensors"])
+    assert "decides nothing; every row is left to a person" in text

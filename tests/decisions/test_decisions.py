@@ -14,6 +14,7 @@ from altnorm.decisions.decision import Decision, class_decisions
 from altnorm.decisions.purpose import resolve_purpose
 from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
 from altnorm.estimator.kinds import kind_of_labels
+from altnorm.evidence.promise import NOTHING
 from altnorm.evidence.scores import resolve_scoring
 from tests.problems import calibrated, planted, values_of
 
@@ -267,6 +268,10 @@ def test_a_row_as_sure_as_asked_for_is_decided_and_a_less_sure_one_is_left_to_a_
     codes = rule.codes(np.array([[0.25, 0.5, 0.25], [0.4, 0.49, 0.11]]))
     assert codes.tolist() == [1, 3]
     assert rule.rule().names(codes, np.array(["a", "b", "c"])).tolist() == ["b", None]
+    assert repr(rule) == "Decision(the most probable class from 0.5 on)"
+    nothing = Decision("weights", np.ones(3), least=NOTHING)
+    assert nothing.codes(np.eye(3)).tolist() == [3, 3, 3]
+    assert repr(nothing) == "Decision(nothing: every row is left to a person)"
 
 
 def test_scores_judge_rows_that_a_target_accuracy_leaves_to_a_person():

@@ -168,7 +168,7 @@ def model_words(tuned: Any) -> str:
     elif tuned.verdict_.adopted or tuned.verdict_.insisted:
         does = _DOES[tuned.family_]
     else:
-        does = "changes no decision"
+        does = "changes no decision" if tuned.target_accuracy is None else "changes no class"
     calibrates = tuned.calibrate and tuned.family_ is not None
     return f"{does} and calibrates probabilities" if calibrates else does
 

@@ -105,6 +105,8 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
     """The rule, and its numbers by class."""
     if decision.on_input and not decision.counts_costs_alone:
         return "as the predictions came"
+    if decision.decides_nothing:
+        return "nothing; every row is left to a person"
     if decision.is_argmax:
         left = f", from a probability of {decision.least:.3g} on; other rows are left to a person"
         return f"the most probable class{left if decision.least else ''}"

@@ -91,6 +91,11 @@ class Decision:
             return self.values.shape[1] > self.values.shape[0]
         return self.least > 0
 
+    @property
+    def decides_nothing(self) -> bool:
+        """Whether every row is left to a person: no probability is as large as is asked for."""
+        return self.least > 1
+
     def rule(self) -> Rule:
         """The same as constants that any array library can run."""
         values = None if self.is_argmax else np.asarray(self.values, dtype=np.float64)
@@ -123,6 +128,8 @@ class Decision:
     def __repr__(self) -> str:
         where = ", as it came" if self.on_input else ""
         if self.is_argmax:
+            if self.decides_nothing:
+                return "Decision(nothing: every row is left to a person)"
             least = f" from {self.least:.3g} on" if self.least else ""
             return f"Decision(the most probable class{least}{where})"
         shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")

@@ -332,6 +332,8 @@ def kept_words(verdict: Verdict) -> str:
     """Say what becomes of decisions where the correction is not adopted; costs count even so."""
     if verdict.scoring == "neg_mean_cost":
         return "decisions are made without the correction"
+    if verdict.promise is not None:  # rows may be left to a person even so
+        return "the class of each row stays as it was"
     return "your decisions stay as they were"
 
 
