@@ -40,7 +40,9 @@ def test_a_row_left_to_a_person_is_neither_fixed_nor_broken():
     verdict = compare_predictions(y, old, new, scoring="accuracy", person=2)
     counts = verdict.n_changed, verdict.n_fixed, verdict.n_broken, verdict.n_left
     assert counts == (4, 1, 0, 2)
-    assert "4 rows changed: 1 fixed, 0 broken, 1 still not right, 2 left to a person" in str(verdict)
+    assert "4 rows changed: 1 fixed, 0 broken, 1 still not right, 2 left to a person" in str(
+        verdict
+    )
     # Without rows that are left, 2 is a class like any other.
     verdict = compare_predictions(y, old, new, scoring="accuracy")
     assert (verdict.n_broken, verdict.n_left) == (1, 0)

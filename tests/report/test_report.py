@@ -17,7 +17,16 @@ from altnorm.evidence.verdict import Caution
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests import report_pages
-from tests.report_pages import NAMES, Page, adjusted, confused, decided_codes, rare, render_report
+from tests.report_pages import (
+    NAMES,
+    PERSON,
+    Page,
+    adjusted,
+    confused,
+    decided_codes,
+    rare,
+    render_report,
+)
 
 pytest.importorskip("jinja2")
 
@@ -235,6 +244,12 @@ class TestAnswer:
             calibration = replace(with_temperature.calibration_, ci_low=ci_low, adopted=True)
             with_temperature.calibration_ = calibration
             assert headline(report_on(with_temperature, TEST)).startswith(answer)
+        # Costs decide even so, and may leave rows to a person.
+        costly = fit_bias(costs=PERSON, significance=1e-30)
+        costly.calibration_ = replace(costly.calibration_, ci_low=-0.01, adopted=True)
+        page = report_on(costly, TEST)
+        assert headline(page) == "No. Decide without the correction."
+        assert "So decisions are made without the correction" in page.text
         rows = confused()
         swapped = Adjuster(("bias",)).fit(rows.proba[:, [1, 0, 2, 3, 4]], rows.labels)
         page = report_on(swapped, rows)

@@ -150,11 +150,16 @@ def _not_adopted(tuned: Verdict, calibration: Verdict | None) -> Answer:
         )
         headline = "For its probabilities, not for its decisions."
         return Answer("care", headline, sentence, f"cross-validated on {n_rows}", calibration)
+    # Costs count without the correction, too.
+    decides = tuned.scoring == "neg_mean_cost"
     outcome = "the model changes nothing: every prediction stays as it is."
+    if decides:
+        outcome = f"{kept_words(tuned)}."
     if calibration is not None and calibration.adopted:
         outcome = f"{kept_words(tuned)}, and probabilities are not clearly better."
     basis = f"the best candidate, cross-validated on {n_rows}"
-    return Answer("no", "No. Leave the predictions alone.", f"{tried}So {outcome}", basis, tuned)
+    headline = "Decide without the correction" if decides else "Leave the predictions alone"
+    return Answer("no", f"No. {headline}.", f"{tried}So {outcome}", basis, tuned)
 
 
 def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
