@@ -341,6 +341,9 @@ def test_costs_and_rows_left_to_a_person(folder, capsys):
     assert "Adopted: mean cost" in text
     assert "A row may be left to a person." in text
     assert "The other methods decide for the most probable class." in text
+    compared = text.partition("How does it compare?")[2]
+    assert re.search(r"altnorm 0\.\d+ -0\.\d+ -", compared), "names of methods are not broken"
+    assert "Lower is better: mean cost, log loss" in compared
     apply = ["apply", "m", "test.parquet", "-o"]
     assert "left to a person" in said(capsys, [*apply, "out.csv", "--prediction", "guess"])
     written = pd.read_csv("out.csv", keep_default_na=False)["guess"]

@@ -31,6 +31,7 @@ from altnorm.evidence.verdict import SIGNIFICANCE, Verdict, compare_predictions
 ALTERNATING = FAMILY_NAMES["alternating"]
 
 OURS = "altnorm"  # what Adjuster is called among the methods
+LOWER = " (lower is better)"  # how the name of a score ends that is a loss
 # What the column of that name says.
 AREA = "Area: accuracy among the most confident rows, averaged over all shares of them"
 
@@ -119,7 +120,7 @@ class Comparison:
     def cells(self) -> list[tuple[str, ...]]:
         """Return the table as text, with its header, best first."""
         name = score_name(self.scoring)
-        name += " (lower is better)" if self.scoring.startswith("neg_") else ""
+        name += LOWER if self.scoring.startswith("neg_") else ""
         change = "points" if self.in_points else "change"
         lines = [("method", name, change, "95% interval", "log loss", "area")]
         for row in sorted(self.rows, key=lambda row: -row.score):

@@ -19,7 +19,7 @@ from altnorm import Adjuster, compare, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import FAMILY_NAMES, model_words, percent
-from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
+from altnorm.adjuster.comparison import AREA, LOWER, OURS, Comparison, default_methods
 from altnorm.cli import _screen as screen, tune
 from altnorm.cli._commands import MODEL, REPORT, Check, Demo
 from altnorm.cli._folder import check_folder
@@ -255,8 +255,11 @@ def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) 
     if decision.kind != "thresholds" and not decision.is_argmax:
         out.print("The other methods decide for the most probable class.")
     header, *lines = compared.cells()
-    table = screen.new_table(header, header[:1])
-    table.caption = AREA if compared.has_area else None
+    # A long header would leave no room for the names of the methods.
+    losses = [name.removesuffix(LOWER) for name in header if name.endswith(LOWER)]
+    table = screen.new_table([name.removesuffix(LOWER) for name in header], header[:1])
+    notes = [f"Lower is better: {', '.join([*losses, 'log loss'])}"] if losses else []
+    table.caption = "\n".join([*notes, AREA] if compared.has_area else notes) or None
     rows = sorted(compared, key=lambda row: -row.score)
     for (method, score, change, *rest), row in zip(lines, rows, strict=True):
         table.add_row(method, score, screen.tinted(change, compared.figures(row)), *rest)
