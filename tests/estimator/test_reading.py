@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
@@ -173,6 +174,18 @@ def test_swapped_arguments(estimator):
     fitted = clone(estimator).fit(proba, y)
     with pytest.raises(InputError, match=r"`score` takes .* Call score\(proba, y\)"):
         fitted.score(y, proba)
+
+
+@pytest.mark.parametrize("method", [False, True])
+def test_a_classifier_in_place_of_its_predictions(method):
+    X, y = load_wine(return_X_y=True)
+    classifier = RandomForestClassifier(5, random_state=0).fit(X, y)
+    fitted = Adjuster(("bias",)).fit(classifier.predict_proba(X), y)
+    given = classifier.predict_proba if method else classifier
+    message = "it is a (RandomForestClassifier|method). Pass what `predict_proba` returns, or wrap"
+    for call in (lambda: Adjuster().fit(given, y), lambda: fitted.transform(given)):
+        with pytest.raises(InputError, match=message):
+            call()
 
 
 @pytest.mark.parametrize("centred", [False, True])

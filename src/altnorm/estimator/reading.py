@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from altnorm._base import validation
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
-from altnorm._base.errors import InputError, shown
+from altnorm._base.errors import InputError, InputTypeError, shown
 from altnorm._base.frames import collected, column_names, named_columns
 from altnorm._base.labels import check_class_type, has_label
 from altnorm._base.persistence import Saved
@@ -197,6 +197,7 @@ def _where_it_works(estimator: Any, values: Array) -> Array:
 @contextmanager
 def _rephrased(values: Any, n_classes: int | None = None) -> Iterator[None]:
     """Tell of a wrong shape, NaN and masks as everywhere; scikit-learn speaks of features."""
+    _check_no_classifier(values)
     validation.check_unmasked(values, "proba")
     try:
         yield
@@ -216,6 +217,16 @@ def _rephrased(values: Any, n_classes: int | None = None) -> Iterator[None]:
         offender = f"it has {n} ({str(error).rstrip('.')})"
         remedy = "Pass the probabilities of all classes, in the order of `classes_`."
         raise InputError(rule, offender, remedy, value=n, code="n_columns") from error
+
+
+def _check_no_classifier(values: object) -> None:
+    """Raise where a classifier, or its method, is given in place of what it predicts."""
+    if hasattr(values, "predict_proba") or callable(values):
+        rule = "`proba` must be an array of probabilities"
+        offender = f"it is a {type(values).__name__}"
+        remedy = "Pass what `predict_proba` returns, or wrap the classifier: "
+        remedy += "AdjustedClassifier(FrozenEstimator(classifier)).fit(X, y)."
+        raise InputTypeError(rule, offender, remedy, value=type(values), code="classifier")
 
 
 def _is_plain(values: object, n_columns: int) -> bool:
