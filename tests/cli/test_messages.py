@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -47,6 +48,8 @@ REFUSED = {
     "apply model test.parquet -o out.npz": "cannot become '.npz'",
     "apply model test.parquet -o x.csv --prediction p --no-prediction": "both are asked for",
     "apply model model -o out.npz": "must end in one of",
+    "apply test.parquet model -o x.csv": "Name a file that `altnorm tune` or `check` wrote; where "
+    "predictions follow it, the model comes first.",
     "apply model test.parquet -o test.parquet": "exists already",
     "apply model test.parquet -o model --force": "'model' is named twice",
     "apply model test.parquet -o x.parquet -j 0": "--jobs must be a number of threads",
@@ -68,6 +71,14 @@ def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
     assert message in printed
     assert not re.search(r"\w=['(\d]", printed), "an argument in Python's words"
     assert sorted(os.listdir()) == before
+
+
+def test_a_model_in_place_of_predictions(folder, model, capsys):
+    shutil.copy("model", "m.safetensors")
+    for command in ("check m.safetensors --label y", "apply model m.safetensors -o x.csv"):
+        printed = refused(capsys, *command.split())
+        assert "Predictions are needed; 'm.safetensors' is a model." in printed
+        assert "`altnorm apply MODEL IN`" in printed
 
 
 @pytest.mark.parametrize("command", ["tune", "check"])

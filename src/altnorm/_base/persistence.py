@@ -142,7 +142,8 @@ def read_content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]
         version, digest = content.get("format_version"), content.get("digest")
         intact = digest == _digest(content, tensors)
     except (SafetensorError, OSError, *_BROKEN) as error:
-        raise _file_error(source, "is not a model file, or it was cut off or damaged") from error
+        fault = "is not a model file, or it was cut off or damaged"
+        raise _file_error(source, fault).replace(code="no_model") from error
     if text is None:
         raise _file_error(source, "is a safetensors file but no altnorm model")
     if type(version) is not int:

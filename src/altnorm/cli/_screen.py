@@ -38,6 +38,8 @@ REMEDIES = {
     "row_sum": ROW_SUM,
     "negative": _LOGITS,
     "outside_unit": _LOGITS,
+    "no_model": "Name a file that `altnorm tune` or `check` wrote; where predictions follow it, "
+    "the model comes first.",
     "exists": "Choose another name, or pass --force to replace it.",
     "one_label_per_row": "For a 0/1 matrix of several labels per row, pass --multilabel labelwise "
     "or --multilabel pairs.",

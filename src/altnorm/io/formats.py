@@ -36,6 +36,7 @@ FORMATS = (*dict.fromkeys(SUFFIXES.values()), "lm-eval")
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 TEXT = (*DELIMITERS, "jsonl", "lm-eval")  # may be compressed; values have no types of their own
 ARRAYS = ("npz", "npy")
+MODEL_SUFFIX = ".safetensors"
 STANDARD = "-"
 """The name that stands for the standard input or output."""
 
@@ -102,6 +103,13 @@ def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
     is_standard = os.fspath(path) == STANDARD
     source = Path(path) if is_standard else check_input(path)
     format = layout.format or format_of(source)
+    if format is None and source.suffix == MODEL_SUFFIX:
+        raise file_error(
+            "Predictions are needed",
+            f"'{source.name}' is a model",
+            "A model comes first, as in `altnorm apply MODEL IN`; `altnorm check` takes it as "
+            "--model.",
+        )
     if format is None:
         rename = "" if is_standard else ", or rename it"
         raise _suffix_error(source, f"Pass --format, for example --format csv{rename}.")
