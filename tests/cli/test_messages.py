@@ -46,6 +46,7 @@ REFUSED = {
     "check val.parquet --label y --report r.pdf": "The report is an HTML page",
     "check val.parquet --label y -o r.html --report r.html": "'r.html' is named twice",
     "apply model test.parquet -o out.npz": "cannot become '.npz'",
+    "apply model test.parquet -o out.json": "'out.json' would not be one JSON value. Name it",
     "apply model test.parquet -o x.csv --prediction p --no-prediction": "both are asked for",
     "apply model model -o out.npz": "must end in one of",
     "apply test.parquet model -o x.csv": "Name a file that `altnorm tune` or `check` wrote; where "

@@ -124,6 +124,9 @@ def find_target(
     format = standard if os.fspath(path) == STANDARD else format_of(path)
     if format is None:
         raise _suffix_error(target, "Choose another name.")
+    if target.name.lower().removesuffix(".gz").endswith(".json"):
+        offender = f"'{target.name}' would not be one JSON value"
+        raise file_error("Rows are written as JSON lines", offender, "Name it .jsonl.")
     if spreadsheet_safe and format not in DELIMITERS:
         raise file_error(
             "Only CSV and TSV files need to be made safe for spreadsheets",
