@@ -107,6 +107,26 @@ def test_apply_on_arrays_and_what_it_counts(folder, model, capsys):
     assert f"{moved} of {len(proba)} decisions changed: o2.parquet" in text
 
 
+def test_arrays_that_do_not_show_the_decisions_are_told(folder, model, capsys):
+    proba = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
+    write_predictions(Predictions(proba, CLASSES), "in.npz")
+    data = pd.read_parquet("val.parquet")
+    for name, purpose in (
+        ("costs", {"costs": COSTS_BY_NAME}),
+        ("target", {"target_accuracy": 0.9}),
+        ("rare", {"scoring": "balanced_accuracy"}),
+    ):
+        Adjuster(("bias",), **purpose).fit(data[CLASSES].to_numpy(), data["y"]).save(name)
+        assert run(["apply", name, "in.npz", "-o", f"{name}.npz"]) == 0
+        printed = " ".join(capsys.readouterr().err.split())
+        assert "Warning: The output holds no decisions, and" in printed
+        assert "is not always the most probable class" in printed
+    assert run(["apply", model, "in.npz", "-o", "plain.npz"]) == 0
+    assert run(["apply", "costs", "test.parquet", "-o", "costs.csv"]) == 0
+    assert run(["apply", "costs", "in.npz", "-o", "as-asked.npz", "--no-prediction"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_names_of_a_data_frame_that_a_model_was_fitted_on_are_no_warning(folder, capsys):
     data = pd.read_parquet("val.parquet")
     Adjuster(("bias",)).fit(data[CLASSES], data["y"]).save("m")

@@ -24,7 +24,7 @@ from altnorm.cli._commands import Adapt, Apply
 from altnorm.cli._options import prefix_words
 from altnorm.cli._records import file_words, print_json
 from altnorm.cli._screen import advised, by_class, errors, out, progress
-from altnorm.decisions.decision import decision_of
+from altnorm.decisions.decision import HALF, decision_of
 from altnorm.deploy.arrow import apply_batches, output_schema
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
@@ -52,6 +52,8 @@ def apply(options: Apply) -> int:
         _adjust_table(changes, layout, options)
     elif options.prediction is None:
         _adjust_arrays(changes, layout, options)
+        if not options.no_prediction:
+            _warn_of_decisions(fitted)
     else:
         raise InputError("--prediction adds a column to a table", remedy="Name a table as input.")
     drifted = _tell(changes, options.output, time.perf_counter() - start, json=options.json)
@@ -203,6 +205,21 @@ def _adjust_arrays(changes: ChangeCount, layout: Layout, options: Apply) -> None
         force=options.force,
         spreadsheet_safe=options.spreadsheet_safe,
     )
+
+
+def _warn_of_decisions(fitted: FittedModel) -> None:
+    """Say where probabilities alone do not tell what a model decides."""
+    decision = decision_of(fitted)
+    if decision.kind == "thresholds":
+        plain, what = bool((decision.values == HALF).all()), "every label above a half"
+    else:
+        plain, what = decision.is_argmax and not decision.leaves_rows, "the most probable class"
+    if not plain:
+        errors.say(
+            "Warning: The output holds no decisions, and what this model decides is not always "
+            f"{what}. Write the predictions as a table, which gets a column of decisions, or pass "
+            "--no-prediction."
+        )
 
 
 def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> bool:
