@@ -156,6 +156,7 @@ def test_which_class_a_column_stands_for():
     ("settings", "message"),
     [
         ({"depth": 0}, "`depth` must be an integer from 1 to 10000; it is 0"),
+        ({"threshold": 75}, "`threshold` must be a number from 0 to 1; it is 75. Pass for example"),
         ({"reference": "some"}, "`reference` must be 'confident' or 'all'; it is 'some'. Pass for"),
         (
             {"reference": np.eye(4)},

@@ -226,6 +226,13 @@ def is_number(value: object, kind: type = Real) -> TypeGuard[float]:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+def check_unit(value: object, name: str, *, example: float) -> float:
+    """Return a number from 0 to 1, both included, such as an ambiguity."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise _parameter_error(name, "a number from 0 to 1", value, example)
+    return float(value)
+
+
 def check_positive(value: object, name: str, *, zero: bool = False) -> float:
     """Return a finite number that is positive (or zero, if allowed)."""
     rule = "a finite number, 0 or greater" if zero else "a finite number greater than 0"

@@ -169,7 +169,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         validation.check_positive(self.alpha, "alpha")
         validation.check_integer(self.depth, "depth", low=1, high=_DEEPEST)
         validation.check_amplification(self.alpha, self.depth, float(np.finfo(np.float64).max))
-        validation.check_positive(self.threshold, "threshold", zero=True)
+        validation.check_unit(self.threshold, "threshold", example=0.75)
         validation.check_integer(self.k_max, "k_max", low=2)
         validation.check_positive(self.smoothing, "smoothing", zero=True)
         if np.ndim(self.reference):  # the paper's A0, as the functions take it
