@@ -340,6 +340,15 @@ def test_whole_numbers_and_truth_values_are_one_name(tmp_path, suffix, classes, 
     assert read_predictions(path, Layout("y")).codes.tolist() == codes
 
 
+def test_classes_of_another_model_are_no_slips_of_the_pen():
+    wanted = ["benign", "malignant"]
+    with pytest.raises(InputError, match="'no': did you mean 'malignant'"):
+        check_same_names(wanted, ["benign", "no"])
+    message = r"the first is 'benign'; unknown is 'play_music'\. Add or rename columns\."
+    with pytest.raises(InputError, match=message):
+        check_same_names(wanted, ["play_music", "transfer", "who_made_you"])
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_many_classes_are_matched_quickly(tmp_path, suffix):
     names = np.array([f"class {j}" for j in range(6000)])

@@ -62,7 +62,12 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
         message = f"{len(missing)} of {len(wanted)} {verb} missing, the first is '{first}'"
         # Its time grows with the product of both lengths.
         likely = [name for name in others[:1000] if len(name) < 200]
-        near = get_close_matches(first, likely, 1) or (others[:1] if extra else [])
+        near = get_close_matches(first, likely, 1)
+        if not near and extra and others:
+            if len(missing) == len(others) == 1:  # it can stand for nothing else
+                near = others
+            else:
+                message += f"; unknown is '{shown(others[0])}'"
         remedy = "Add or rename columns."
         if near:
             remedy = f"Unknown column '{shown(near[0])}': did you mean '{first}'? Rename it."
