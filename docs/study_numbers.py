@@ -306,7 +306,7 @@ def _classifiers() -> Classifiers:
 def benchmark_claim() -> str:
     """On how many classifiers our estimator raises and lowers accuracy, in all and held back."""
     rows = read_benchmark()
-    held_back = [row for row in rows if row["half"] == "held back"]
+    held_back = [row for row in rows if row["part"] == "held back"]
     text = f"On {_raised(rows)}."
     return f"{text} Of these, on the held-back {_raised(held_back)}." if held_back else text
 

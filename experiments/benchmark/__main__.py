@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         options={
             "--cache": {"type": Path, "default": CACHE, "help": "folder for data and results"},
             "--others": {"action": "store_true", "help": "only measure other packages"},
-            "--open-half": {"action": "store_true", "help": "leave the held-back tables alone"},
+            "--open-half": {"action": "store_true", "help": "leave the other tables alone"},
         },
         has_tables=True,
     )
@@ -65,7 +65,7 @@ def _measure_all(arguments: Any) -> list[dict[str, Any]]:
         Task(source, kind, _methods(arguments.others))
         for source in SOURCES
         if source.name in QUICK_SOURCES or not arguments.quick
-        if not (arguments.open_half and source.is_held_back)
+        if source.part == "open" or not arguments.open_half
         for kind in KINDS
     ]
     records = []
@@ -114,7 +114,7 @@ def describe(source: Source, kind: str, classifier: Classifier) -> dict[str, Any
     """What the records of a classifier have in common."""
     return {
         "source": source.name,
-        "half": "held back" if source.is_held_back else "open",
+        "part": source.part,
         "split": source.split,
         "kind": kind,
         "classes": classifier.n_classes,

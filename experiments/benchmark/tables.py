@@ -35,7 +35,7 @@ def make_tables(records: Records, deferred: Records) -> dict[str, str]:
         "against": _against(records),
         "decided": _decided([*with_all, *(r for r in deferred if r["labels"] == ALL)]),
         "few": _few(records),
-        "halves": _halves(with_all),
+        "parts": _parts(with_all),
         "sources": _sources(with_all),
         "failures": _failures([*records, *deferred]),
     }
@@ -77,9 +77,9 @@ def _row(records: Records, method: str) -> list[str]:
 def _against(records: Records) -> str:
     """Our estimator less each other method on the same classifiers."""
     with_all = [record for record in records if record["labels"] == ALL]
-    held_back = [record for record in with_all if record["half"] == "held back"]
+    fresh = [record for record in with_all if record["part"] == "fresh"]
     few = [record for record in records if record["labels"] == SIZES[1]]
-    parts = {"": with_all, ", held back": held_back, f", {SIZES[1]} labels": few}
+    parts = {"": with_all, ", fresh": fresh, f", {SIZES[1]} labels": few}
     header = ["method"]
     for name in parts:
         header += [f"accuracy{name}", f"log loss %{name}"]
@@ -138,10 +138,10 @@ def _few(records: Records) -> str:
     return _by_part(header, [[r for r in common if r["labels"] == size] for size in sizes])
 
 
-def _halves(records: Records) -> str:
-    halves = ("open", "held back")
-    header = ("method", *(f"accuracy, {h}" for h in halves), *(f"log loss %, {h}" for h in halves))
-    return _by_part(header, [[r for r in records if r["half"] == half] for half in halves])
+def _parts(records: Records) -> str:
+    parts = ("open", "held back", "fresh")
+    header = ("method", *(f"accuracy, {p}" for p in parts), *(f"log loss %, {p}" for p in parts))
+    return _by_part(header, [[r for r in records if r["part"] == part] for part in parts])
 
 
 def _by_part(header: Sequence[str], parts: Sequence[Records]) -> str:
@@ -154,14 +154,14 @@ def _by_part(header: Sequence[str], parts: Sequence[Records]) -> str:
 
 
 def _sources(records: Records) -> str:
-    header = ("table", "half", "thirds by", "classes", "accuracy of its classifiers")
+    header = ("table", "part", "thirds by", "classes", "accuracy of its classifiers")
     rows = []
     for source in dict.fromkeys(record["source"] for record in records):
         its = [r for r in records if r["source"] == source and r["method"] == UNTOUCHED]
         accuracy = [record["accuracy"] for record in its]
         span = f"{min(accuracy):.0f} to {max(accuracy):.0f}"
         about = its[0]
-        rows.append([source, about["half"], about["split"], str(about["classes"]), span])
+        rows.append([source, about["part"], about["split"], str(about["classes"]), span])
     return markdown_table(header, rows)
 
 
