@@ -49,7 +49,7 @@ format: $(VENV)/.stamp-quick  ## apply the formatter and the safe fixes
 bench: $(VENV)/.stamp-heavy  ## print the table of timings
 	$(BIN)/python -m benchmarks
 
-benchmark: $(VENV)/.stamp-benchmark  ## compare with other packages on 165 classifiers, from where it stopped; needs only the package index
+benchmark: $(VENV)/.stamp-benchmark  ## compare with other packages on 250 classifiers, from where it stopped; needs only the package index
 	$(BIN)/python -m experiments.benchmark
 
 docs: $(VENV)/.stamp-docs  ## build the site into docs/_build/html, warnings are errors

@@ -85,7 +85,7 @@ STUDIES = (
     Study("label_shift", 20, "predictions", uses=("suite",), partly=True),
     Study("asking", 12, "predictions", uses=("suite",)),
     Study("ufet", 20),
-    Study("benchmark", 40),
+    Study("benchmark", 25),
     Study("evidence", 40),
     Study(
         *("evidence.promise", 25, "predictions"),

@@ -1,4 +1,4 @@
-"""An open benchmark: 165 classifiers on data from the package index, and what others would do."""
+"""An open benchmark: 250 classifiers on data from the package index, and what others would do."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -21,10 +20,12 @@ from experiments.benchmark.summary import (
     source_interval,
 )
 
-__all__ = ["make_tables"]
+__all__ = ["LOSS", "make_tables"]
 
 ADJUSTER = "altnorm: Adjuster"
 WITH_TARGET = "altnorm: Adjuster, target 95 %"
+PARTS = "open", "held back", "fresh"
+LOSS = 0.5  # points of accuracy that a user would notice
 
 
 def make_tables(records: Records, deferred: Records) -> dict[str, str]:
@@ -135,16 +136,7 @@ def _few(records: Records) -> str:
     sizes = [size for size in SIZES if size != ALL]
     names = [f"{size} labels" for size in sizes]
     header = ("method", *(f"accuracy, {n}" for n in names), *(f"log loss %, {n}" for n in names))
-    return _by_part(header, [[r for r in common if r["labels"] == size] for size in sizes])
-
-
-def _parts(records: Records) -> str:
-    parts = ("open", "held back", "fresh")
-    header = ("method", *(f"accuracy, {p}" for p in parts), *(f"log loss %, {p}" for p in parts))
-    return _by_part(header, [[r for r in records if r["part"] == part] for part in parts])
-
-
-def _by_part(header: Sequence[str], parts: Sequence[Records]) -> str:
+    parts = [[r for r in common if r["labels"] == size] for size in sizes]
     rows = []
     for method in methods_of(parts[0]):
         gains = [gains_of(part, method) for part in parts]
@@ -153,16 +145,32 @@ def _by_part(header: Sequence[str], parts: Sequence[Records]) -> str:
     return markdown_table(header, rows)
 
 
+def _parts(records: Records) -> str:
+    """Mean gain, how many classifiers lose by it, and the mean of the log losses, in nats."""
+    header, by_method = ["method"], {method: [method] for method in methods_of(records)}
+    for part in PARTS:
+        its = [record for record in records if record["part"] == part]
+        header += [part, "lose", "log loss"]
+        for method, cells in by_method.items():
+            gains = gains_of(its, method)
+            if not len(gains.sources):
+                continue
+            lost = f"{(gains.accuracy <= -LOSS).sum()}"
+            log_loss = np.mean([r["log_loss"] for r in its if r["method"] == method])
+            cells += [f"{gains.accuracy.mean():+.2f}", lost, f"{log_loss:.3f}"]
+    return markdown_table(header, by_method.values())
+
+
 def _sources(records: Records) -> str:
-    header = ("table", "part", "thirds by", "classes", "accuracy of its classifiers")
-    rows = []
-    for source in dict.fromkeys(record["source"] for record in records):
-        its = [r for r in records if r["source"] == source and r["method"] == UNTOUCHED]
-        accuracy = [record["accuracy"] for record in its]
-        span = f"{min(accuracy):.0f} to {max(accuracy):.0f}"
-        about = its[0]
-        rows.append([source, about["part"], about["split"], str(about["classes"]), span])
-    return markdown_table(header, rows)
+    """The tables of each part and way to cut them, with how many classes they have."""
+    tables = dict[tuple[str, str], dict[str, str]]()
+    for r in records:
+        tables.setdefault((r["part"], r["split"]), {})[r["source"]] = str(r["classes"])
+    rows = [
+        (", ".join(f"{source} ({n})" for source, n in its.items()), *key)
+        for key, its in sorted(tables.items(), key=lambda each: PARTS.index(each[0][0]))
+    ]
+    return markdown_table(("tables, and how many classes each has", "part", "thirds by"), rows)
 
 
 def _failures(records: Records) -> str:
