@@ -44,10 +44,10 @@ def as_if_right_by_search(log_p, y, weight, folds, class_weights, is_known):
 
 @pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize(("n", "m"), [(40, 2), (150, 4)])
-@pytest.mark.parametrize("kind", ["usual", "useless", "zeros", "other way"])
+@pytest.mark.parametrize("kind", ["usual", "useless", "zeros", "other way", "none"])
 def test_the_baseline_is_what_a_search_finds(kind, n, m, is_known):
     rng = np.random.default_rng(n)
-    y, weights = rng.integers(m, size=n), np.exp(rng.normal(size=(5, m)))
+    y, weights = rng.integers(m, size=n), np.exp((kind != "none") * rng.normal(size=(5, m)))
     proba = softmax(rng.normal(size=(n, m)) + (kind != "useless") * np.eye(m)[y], axis=1)
     if kind == "zeros":
         proba = np.where(proba < 0.15, 0, proba)

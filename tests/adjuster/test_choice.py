@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import softmax
-from scipy.stats import t
+from scipy.stats import norm, t
 from sklearn.metrics import cohen_kappa_score, log_loss, make_scorer
 
 from altnorm import Adjuster
 from altnorm.adjuster import choice
 from altnorm.adjuster.alternating_paths import Setting
-from altnorm.adjuster.candidates import Candidate, CrossFitter, score_rows
+from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
 from altnorm.adjuster.choice import Evidence, MixtureTrial, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.evidence.likeness import Copies
@@ -152,6 +152,7 @@ def test_the_score_rises_and_its_test_or_the_log_loss_is_evidence(
     by_score, by_log_loss = {"rise", "score"}, {"rise", "log_loss", "changed_rows"}
     route = "score" if holding >= by_score else "log_loss" if holding >= by_log_loss else ""
     assert trial.accepted == bool(route)
+    assert trial.reason == ("" if route else "not_significant" if "rise" in holding else "no_gain")
     assert not trial.accepted or trial.gates.route == route
 
 
@@ -220,19 +221,22 @@ def test_of_a_score_that_can_only_be_called_the_changed_rows_count_too():
 
 
 @pytest.mark.parametrize(
-    ("y", "known"),
+    ("y", "size", "known"),
     [
-        (np.tile(np.arange(4), 10), 3 / 80),
-        (np.repeat(np.arange(4), 10), 0.0),
-        # They differ by a quarter of what chance would have them differ.
-        (np.concatenate([np.arange(8) < k for k in (3, 4, 4, 4, 5)]) * 1, 0.75 / 80),
+        (np.tile(np.arange(4), 10), 8, 3 / 80),
+        (np.repeat(np.arange(4), 10), 8, 0.0),
+        # They differ by a quarter, and by two fifths, of what chance would have them differ.
+        (np.concatenate([np.arange(8) < k for k in (3, 4, 4, 4, 5)]) * 1, 8, 0.75 / 80),
+        (np.concatenate([np.arange(20) < k for k in (9, 11)]) * 1, 20, 0.6 / 80),
+        (np.eye(2, dtype=int)[np.arange(40) % 2], 8, 0.0),
     ],
-    ids=["equal", "apart", "quarter"],
+    ids=["equal", "apart", "quarter", "two folds", "several labels"],
 )
-def test_what_folds_know_of_each_others_class_counts_is_taken_off(y, known):
+def test_what_folds_know_of_each_others_class_counts_is_taken_off(y, size, known):
     """Half a nat for each class but one, in all, where all folds have the same counts."""
     proba = softmax(np.random.default_rng(0).normal(size=(40, y.max() + 1)), axis=1)
-    evidence = Evidence(read(proba, y), np.arange(40) // 8, 0.01, clusters=[])
+    data = read(proba, y, multilabel="labelwise" if y.ndim == 2 else None)
+    evidence = Evidence(data, np.arange(40) // size, 0.01, clusters=[])
     rise = np.random.default_rng(0).normal(0.05, 0.1, 40)
     test, plain = evidence.log_loss_test(rise, np.zeros(40)), paired_test(rise / 40, np.ones(40))
     assert plain.ci_low - test.ci_low == pytest.approx(known)
@@ -261,12 +265,22 @@ def test_many_cheap_gains_are_no_evidence_beside_a_rare_loss(cost, adopted):
     assert trial.accepted == adopted
 
 
-def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
+@pytest.mark.parametrize(("seen", "taken"), [(4.0, 6.0), (30.0, 0.0)])
+def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer(seen, taken):
+    """None is where a row that counts as several costs more than any single one."""
     costs = np.array([[0.0, 1.0], [10.0, 0.0]])
     proba, y = np.tile([0.55, 0.45], (400, 1)), np.zeros(400, int)
     evidence = Evidence(read(proba, y, costs=costs, families=("bias",)), FOLDS, 0.01, clusters=[])
-    rows = np.repeat([1.0, -4.0, 0.0], [60, 2, 338]) / 400
-    assert evidence._worst_row(rows) == pytest.approx((10 - 4) / 400)
+    rows = np.repeat([1.0, -seen, 0.0], [60, 2, 338]) / 400
+    assert evidence._worst_row(rows) == pytest.approx(taken / 400)
+
+
+def test_a_row_that_is_left_to_a_person_is_neither_fixed_nor_broken():
+    costs = np.array([[0.0, 1.0, 0.9], [1.0, 0.0, 0.9]])
+    proba, y = np.tile([0.6, 0.4], (100, 1)), np.arange(100) % 2
+    evidence = Evidence(read(proba, y, costs=costs), np.arange(100) % 5, 0.01, clusters=[])
+    verdict = evidence.compare(np.repeat([0, 1, 2], [70, 10, 20]), None).verdict
+    assert (verdict.n_changed, verdict.n_fixed, verdict.n_broken, verdict.n_left) == (30, 5, 5, 20)
 
 
 @pytest.mark.parametrize(
@@ -297,16 +311,34 @@ def test_a_gain_that_goes_where_like_rows_are_kept_together_is_told(
     assert verdict.adopted == adopted
 
 
-def test_a_gain_that_is_unclear_where_like_rows_are_kept_together_is_told(monkeypatch):
+@pytest.mark.parametrize(("errors", "told"), [(0.9, True), (1.1, False)])
+def test_a_gain_within_an_error_where_like_rows_are_kept_together_is_told(
+    monkeypatch, errors, told
+):
     def blur(fitter, trial, clusters):
-        test = trial.test._replace(gain=0.8 * trial.test.gain, p_value=0.9)
+        test = trial.test._replace(gain=0.8 * trial.test.gain, p_value=2 * norm.sf(errors))
         return replace(trial, rows=0.8 * trial.rows, test=test)
 
     monkeypatch.setattr(choice, "_trial_by_clusters", blur)
     verdict = Adjuster(("bias",)).fit(*planted(600)).verdict_
-    (caution,) = (each for each in verdict.cautions if each.code == "likeness")
+    cautions = [each for each in verdict.cautions if each.code == "likeness"]
     assert verdict.adopted
-    assert not caution.serious
+    assert [each.serious for each in cautions] == [False] * told
+
+
+@pytest.mark.parametrize(("n", "told"), [(60, True), (59, False)])
+def test_copies_are_looked_for_among_twelve_rows_of_a_fold(monkeypatch, n, told):
+    monkeypatch.setattr(choice.likeness, "look_for_copies", lambda *_: Copies(6))
+    cautions = Adjuster(("bias",), cv=5).fit(*planted(n)).verdict_.cautions
+    assert [each.serious for each in cautions if each.code == "likeness"] == [True] * told
+
+
+def test_like_rows_are_kept_together_on_as_many_folds():
+    fitter, bias = fit_one(read(*planted(300)), "bias")
+    trial = Evidence(fitter.data, FOLDS, 0.01).trial(CrossMixture(fitter, bias))
+    folds = choice._trial_by_clusters(fitter, trial, np.arange(300) // 12).evidence.folds
+    assert np.unique(folds).tolist() == [0, 1, 2, 3, 4]
+    assert (np.ptp(folds.reshape(25, 12), axis=1) == 0).all()
 
 
 # The candidate, and the mixture.
@@ -323,6 +355,24 @@ def test_a_simpler_candidate_within_half_an_error_is_taken(ahead, chosen):
     matrix = candidate("matrix", np.full(400, -1.0))
     curves = candidate("curves", -1 + 0.1 * noise + 0.1 * ahead / 20)
     assert simplest_of_best([matrix, curves], np.ones(400)).family == chosen
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_family_is_compared_with_the_temperature_by_its_best_candidate(order):
+    evidence = Evidence(read(*planted(300)), FOLDS, 0.01)
+    base, noise = np.full(300, -1.0), 0.1 * np.random.default_rng(0).normal(size=300)
+    ahead = {"bias": (0.1,), "matrix": (-0.1,), "curves": (0.3, 0.2)}
+    candidates = [candidate(name, base + noise + by) for name in ahead for by in ahead[name]]
+    mixture = SimpleNamespace(temperature=candidate("temperature", base), candidate=candidates[2])
+    competitors = Competitors(candidates[::order], {"alternating": "too_few_labels"})
+    trial = SimpleNamespace(evidence=evidence, mixture=mixture)
+    verdicts = choice.family_verdicts(trial, competitors)
+    assert verdicts["curves"].gain == pytest.approx(0.3 + noise.mean())
+    reasons = {name: verdict.reason for name, verdict in verdicts.items()}
+    expected = {"bias": "not_chosen", "matrix": "no_gain", "curves": ""}
+    assert reasons == expected | competitors.skipped
+    assert [name for name, verdict in verdicts.items() if verdict.adopted] == ["curves"]
+    assert not any(each.n_changed + each.n_fixed + each.n_broken for each in verdicts.values())
 
 
 @pytest.mark.parametrize(("ahead", "tried"), [(1.5, True), (2.5, False)])

@@ -1,5 +1,7 @@
 """Labels that can be read off what leaving out a row took from its class are not learnt from."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -9,8 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from altnorm import Adjuster
-from altnorm.adjuster.left_out import _give_back
+from altnorm.adjuster.choice import Evidence
+from altnorm.adjuster.left_out import _give_back, find_left_out
 from tests.problems import planted
+from tests.validation import read
 from tests.verdicts import codes
 
 CURVED = {
@@ -50,6 +54,21 @@ def test_real_gains_grow_where_the_true_class_is_told(goal):
     flat = proba**0.01
     for rows in (proba, flat / flat.sum(axis=1, keepdims=True)):  # of large and of tiny differences
         assert Adjuster(**goal).fit(rows, y).verdict_.adopted
+
+
+@pytest.mark.parametrize(("n_kept", "told"), [(18, (True, -0.21)), (22, None)])
+def test_a_gain_of_which_less_than_a_third_is_kept_is_refused(n_kept, told):
+    """Of 60 rows that a correction sets right, where the true class is a little more probable."""
+    y, wrong = np.arange(200) % 2, np.arange(200) < 60
+    data = read(np.where(np.eye(2)[y] == wrong[:, None], 0.4, 0.6), y)
+    evidence = Evidence(data, y, 0.01, clusters=[])
+    right = np.where(np.eye(2)[y] == 1, 0.9, 0.1)
+    kept = np.where(np.eye(2)[y] == (wrong & (np.arange(200) >= n_kept))[:, None], 0.2, 0.8)
+    fitted = SimpleNamespace(stage=lambda _: lambda rows, _: right if rows is data.proba else kept)
+    parts = {"mixture": SimpleNamespace(fit=lambda: (None, fitted)), "accepted": True}
+    parts |= {"decision": lambda: evidence.untouched, "scored": (evidence.before, y)}
+    caution = find_left_out(SimpleNamespace(evidence=evidence, **parts))
+    assert (caution and (caution.serious, round(caution.value, 9))) == told
 
 
 def test_rows_with_zeros_are_no_reason_to_warn():

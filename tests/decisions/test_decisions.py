@@ -10,12 +10,13 @@ from sklearn import metrics as sk
 
 from altnorm import Adjuster, InputError
 from altnorm.decisions import weights
-from altnorm.decisions.decision import Decision, class_decisions
+from altnorm.decisions.decision import Decision, class_decisions, decision_codes
 from altnorm.decisions.purpose import resolve_purpose
-from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
+from altnorm.decisions.weights import class_shares, fit_weights
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.promise import NOTHING
 from altnorm.evidence.scores import resolve_scoring
+from altnorm.evidence.suspicion import Labelled
 from tests.problems import calibrated, planted, values_of
 
 MULTI = ["f1_micro", "f1_macro", "f1_weighted", "fbeta=2_micro", "fbeta=0.5_macro"]
@@ -85,6 +86,8 @@ def test_the_decision_of_least_expected_cost(table, width, seed):
         expected = [sum(row[j] * table[j, d] for j in range(3)) for d in range(width)]
         assert code == expected.index(min(expected))
     assert decision.leaves_rows == (width == 4)
+    plain = purpose_of(costs=table).most_probable(proba, np.zeros(20, int), np.ones(20))
+    np.testing.assert_array_equal(plain.values, 1 - np.eye(3))
 
 
 def test_a_mapping_is_a_table():
@@ -103,7 +106,7 @@ def test_a_mapping_is_a_table():
         ({"costs": np.ones((2, 3))}, r"shape \(4, 4\), or \(4, 5\).*its shape is \(2, 3\)"),
         ({"costs": [["a"] * 4] * 4}, "table of numbers .* its dtype <U1"),
         ({"costs": [[0, 1], [1]]}, "rows of the same length"),
-        ({"costs": np.diag([0, 1, np.nan, 2])}, "must be finite.*; row 2, column 2 is nan"),
+        ({"costs": np.diag([0, 1, np.nan, np.nan])}, "must be finite.*; row 2, column 2 is nan"),
         ({"costs": {(0, 1): 1e308}}, "at most 1e.15 in size; row 0, column 1 is 1e.308"),
         ({"costs": {(0, 9): 1}}, r"both out of the classes.*\(0, 9\) is not. The classes are 0, 1"),
         ({"costs": {0: 1}}, r"A key of `costs` must be \(true class, decision\).*0 is not"),
@@ -128,6 +131,13 @@ def score_at(log_weights, proba, labels, weight, score):
     return score(labels, (proba * np.exp(log_weights)).argmax(axis=1), weight)
 
 
+def fit_weights_with(shrinkage, *rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weights, "SHRINKAGE", shrinkage)
+        return fit_weights(*rows)
+
+
+EXPONENTS = np.linspace(0, 1, 9)  # from accuracy to balanced accuracy
 COUNTED = ["f1_macro", "f1_weighted", "matthews_corrcoef", "balanced_accuracy", "fbeta=2_macro"]
 
 
@@ -144,12 +154,11 @@ def test_weights_are_never_worse_than_a_power_of_the_shares(scoring, n):
 
 
 @pytest.mark.parametrize("scoring", ["f1", "f1_macro", "fbeta=2", "matthews_corrcoef"])
-def test_two_classes_get_the_best_threshold(scoring, monkeypatch):
-    monkeypatch.setattr(weights, "SHRINKAGE", 0.0)
+def test_two_classes_get_the_best_threshold(scoring):
     score = resolve_scoring(scoring)
     for seed in range(6):
         proba, labels, weight = draw(40, 2, seed)
-        fitted = fit_weights(proba, labels, weight, score.of_counts)
+        fitted = fit_weights_with(0.0, proba, labels, weight, score.of_counts)
         odds = np.sort(np.log(proba[:, 0] / proba[:, 1]))
         between = np.concatenate([odds - 1e-9, odds + 1e-9])
         best = max(score_at([0, w], proba, labels, weight, score) for w in between)
@@ -173,17 +182,34 @@ def test_leaders_are_those_of_a_look_at_all_scores():
             leaders.change(j, scores[:, j].copy())
 
 
-def test_rare_classes_are_held_to_the_common_weight():
-    proba, labels, weight = draw(400)
-    of_counts = resolve_scoring("f1_macro").of_counts
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "SHRINKAGE", 1e12)
-        held = np.log(fit_weights(proba, labels, weight, of_counts))
-    shares = np.log(class_shares(labels, weight, 3))
-    powers = held[1:] - held[0], shares[1:] - shares[0]
-    exponent = -powers[0][0] / powers[1][0]
-    assert np.isclose(exponent, EXPONENTS).any()
-    np.testing.assert_allclose(powers[0], -exponent * powers[1], atol=1e-6)
+@pytest.mark.parametrize("scoring", ["f1_macro", "matthews_corrcoef"])
+def test_of_a_class_with_ten_rows_half_of_its_own_weight_is_taken(scoring):
+    """The other half is a power of the shares, which is all unless the score is as high."""
+    score = resolve_scoring(scoring)
+    for seed in range(10):
+        proba, labels, weight = draw(60, seed=seed)
+        fitted, own, held = (
+            np.log(fit_weights_with(shrinkage, proba, labels, weight, score.of_counts))
+            for shrinkage in (weights.SHRINKAGE, 0.0, 1e12)
+        )
+        shares = np.log(class_shares(labels, weight, 3))
+        exponent = (held[0] - held[1]) / (shares[1] - shares[0])
+        np.testing.assert_allclose(held, -exponent * shares, atol=1e-6)
+        trust = 1 / (1 + 10 / np.bincount(labels, weight))
+        both = trust * own + (1 - trust) * held
+        best = max((both, held), key=lambda each: score_at(each, proba, labels, weight, score))
+        np.testing.assert_allclose(fitted, best, atol=1e-9)
+
+
+def test_no_other_weight_of_a_single_class_is_better():
+    score = resolve_scoring("f1_macro")
+    for seed in range(5):
+        proba, labels, weight = draw(40, seed=seed)
+        log_weights = np.log(fit_weights_with(0.0, proba, labels, weight, score.of_counts))
+        reached = score_at(log_weights, proba, labels, weight, score)
+        for j, more in itertools.product(range(3), np.linspace(-3, 3, 61)):
+            other = log_weights + more * np.eye(3)[j]
+            assert score_at(other, proba, labels, weight, score) <= reached + 1e-9
 
 
 @given(st.permutations(range(4)))
@@ -281,6 +307,7 @@ def test_scores_judge_rows_that_a_target_accuracy_leaves_to_a_person():
     assert 0 < left.sum() < len(left)
     best = model.transform(proba).argmax(axis=1)
     np.testing.assert_array_equal(class_decisions(model, proba), best)
+    np.testing.assert_array_equal(decision_codes(model, proba), np.where(left, 3, best))
     # In the order of other classes, too.
     np.testing.assert_array_equal(class_decisions(model, proba, np.array([2, 1, 0])), 2 - best)
     assert model.score(proba, labels) == pytest.approx((best == labels).mean())
@@ -299,6 +326,27 @@ def test_scores_judge_rows_that_a_target_accuracy_leaves_to_a_person():
 )
 def test_the_worst_that_one_decision_can_do(rule, worst):
     assert rule.worst_row() == pytest.approx(worst)
+
+
+def test_a_right_decision_is_worth_one_and_a_row_left_to_a_person_nothing():
+    plain, labels = Decision("weights", np.ones(3)), Decision("thresholds", np.full(4, 0.5))
+    np.testing.assert_array_equal(plain.table(person=True), np.eye(3, 4))
+    np.testing.assert_array_equal(labels.table(), np.tile(np.eye(2) / 4, (4, 1, 1)))
+    assert not plain.leaves_rows
+
+
+def test_a_class_counts_by_what_missing_it_costs_on_average():
+    rule = Decision("costs", np.array([[0.0, 1, 3, 9], [2, 1, 2, 9], [4, 4, 0, 9]]))
+    np.testing.assert_array_equal(rule.class_weights, [2, 1, 4])
+
+
+def test_a_class_that_is_given_up_is_told_unless_the_goal_says_how_classes_count():
+    y = np.repeat([0, 1, 2], [80, 10, 10])
+    rows = Labelled(np.eye(3)[y], y, np.ones(100), np.arange(3))
+    for goal in ("accuracy", "f1_weighted", "balanced_accuracy", None):
+        purpose = purpose_of(goal, None if goal else 1 - np.eye(3))
+        caution = purpose.price(rows, y, np.zeros(100, int), rows.proba)
+        assert (caution is not None) == (goal in ("accuracy", "f1_weighted"))
 
 
 def test_the_most_probable_class_by_whatever_name():

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import norm, t
 from sklearn.metrics import jaccard_score, make_scorer
 
-from altnorm.evidence.paired import attribute_gain, paired_test
+from altnorm.evidence.paired import attribute_gain, derivative, paired_test
 from altnorm.evidence.scores import MULTI_LABEL, SINGLE_LABEL, cost_score, resolve_scoring
 
 # What rows may add: mostly nothing, else some of either sign.
@@ -45,6 +45,10 @@ def test_order_scale_and_sign(rows, seed, n_groups):
     renamed = np.random.default_rng(seed).permutation(n_groups)[groups]
     moved = paired_test(rows[order], 3 * ones(rows), [renamed[order]])
     assert moved == pytest.approx(test)
+    for clusters in ([], [groups]):  # rows of weight 0 are no evidence
+        alone = paired_test(rows, ones(rows), clusters)
+        idle = [np.append(each, [0, n_groups]) for each in clusters]
+        assert paired_test(np.append(rows, [0, 0]), np.append(ones(rows), [0, 0]), idle) == alone
     scaled = paired_test(4 * rows, ones(rows), [groups])
     assert scaled.p_value == pytest.approx(test.p_value)
     assert scaled.ci_high == pytest.approx(4 * test.ci_high)
@@ -67,16 +71,16 @@ def test_fixed_and_broken_by_hand(fixed, broken, n):
     assert (test.ci_low, test.ci_high) == pytest.approx((gain - half, gain + half))
 
 
-def test_groups_whose_rows_agree_count_once():
-    rng = np.random.default_rng(0)
-    units = rng.choice([0, 1, -1], 100, p=[0.6, 0.25, 0.15])
-    alone = paired_test(units / 100, np.ones(100), [np.arange(100)])
-    copies = paired_test(units.repeat(5) / 500, np.ones(500), [np.arange(100).repeat(5)])
-    naive = paired_test(units.repeat(5) / 500, np.ones(500))
-    assert copies.gain == pytest.approx(alone.gain)
-    assert copies.std_error == pytest.approx(alone.std_error, rel=0.03)
-    assert copies.ci_high - copies.gain == pytest.approx(t.isf(0.025, 99) * copies.std_error)
-    assert naive.std_error < 0.6 * alone.std_error
+@pytest.mark.parametrize("sizes", [(30, 30), (20, 50), (20, 40, 90), 100 * (5,)])
+def test_the_error_of_groups_is_that_of_the_jackknife(sizes):
+    rng, groups, n = np.random.default_rng(0), np.arange(len(sizes)).repeat(sizes), sum(sizes)
+    rows = (3 * rng.normal(size=len(sizes))[groups] + rng.normal(size=n)) / n
+    without = [n * rows[groups != group].mean() for group in range(len(sizes))]
+    error = math.sqrt((len(sizes) - 1) * np.var(without))
+    df = max(n**2 / np.square(sizes).sum() - 1, 1)  # of groups of equal size, all but one
+    test = paired_test(rows, np.ones(n), [groups])
+    assert test.std_error == pytest.approx(error)
+    assert test.ci_high - test.gain == pytest.approx(t.isf(0.025, df) * error)
 
 
 def test_groups_of_many_rows_that_gain_alike_are_no_noise():
@@ -253,6 +257,12 @@ def test_the_error_is_that_of_the_bootstrap(name):
         gains.append(score(labels[i], after[i]) - score(labels[i], before[i]))
     test = paired_test(rows, np.ones(n), clusters)
     assert test.std_error == pytest.approx(np.std(gains), rel=0.35 if clusters else 0.2)
+
+
+def test_the_derivative_is_that_of_the_formula():
+    at = np.linspace(0, 50, 600)
+    slope = derivative(lambda counts: np.log1p(counts).sum(axis=-1), at)
+    np.testing.assert_allclose(slope, np.where(at > 0, 1 / (1 + at), 0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["f1_macro", "balanced_accuracy", "fbeta=2_macro"])

@@ -1,6 +1,7 @@
 """Input that looks wrong is refused, and honest input is not."""
 
 import itertools
+import math
 import re
 
 import numpy as np
@@ -62,7 +63,10 @@ def exchanged(n=600, seed=0):
 
 ONE_CLASS = planted(400)[0], np.full(400, 2)
 SUSPICIOUS = {
-    "swapped_columns": (in_order([1, 0, 2, 3]), "columns of ant and bee look exchanged"),
+    "swapped_columns": (
+        in_order([1, 0, 2, 3]),
+        r"columns of ant and bee look exchanged.* like ant in (9\d|100)% of cases",
+    ),
     "swapped_columns of a rare class": (exchanged(), "columns of ant and bee look exchanged"),
     "one_class": (ONE_CLASS, "All labels are 2: nothing can be learnt"),
     "trained_on": (trained(), "see these rows in training.* All 400 .* not seen"),
@@ -156,9 +160,17 @@ def test_two_rows_of_a_rare_class_show_no_direction():
     is_honest(softmax(z, axis=1), y, correlation=-0.7)
 
 
+def suspected(proba, y, weight=1.0):
+    """Code of what is suspected, which is serious, or None."""
+    names = NAMES[: proba.shape[1]]
+    caution = find_suspicion(Labelled(proba, y, weight * np.ones(len(y)), names))
+    assert caution is None or caution.serious
+    return caution and caution.code
+
+
 def is_honest(proba, y, correlation):
     assert _lowest_correlation(proba, y)[0] < correlation
-    assert find_suspicion(Labelled(proba, y, np.ones(len(y)), NAMES)) is None
+    assert suspected(proba, y) is None
 
 
 def expecting_rare_classes(n, seed):
@@ -221,19 +233,57 @@ def test_sorted_rows_of_all_classes_and_mixed_ones_of_some_are_not_suspected():
         assert "cut_by_class" not in codes(fitted)
 
 
-@pytest.mark.parametrize(("n", "suspected"), [(8, False), (60, True)])
-def test_few_rows_are_sorted_by_chance(n, suspected):
-    proba, y = planted(600)
-    first, second = (np.flatnonzero(y == j)[: n // 2] for j in (0, 1))
-    rows = np.append(first, second)
-    fitted = bias(cv=2).fit(proba[rows], y[rows], classes=range(4))
-    assert ("cut_by_class" in codes(fitted)) == suspected
+@pytest.mark.parametrize(
+    ("counts", "expected", "is_cut"),
+    [
+        # Of all orders of their rows two keep the classes together: of 31, 1,716 and 3,432.
+        ((30, 1), 6.0, False),
+        ((7, 6), 6.0, False),
+        ((7, 7), 6.0, True),
+        # A third class that is no more frequent is lacking with a probability of exp(-6), or -7.
+        ((6, 20), 20.0, False),
+        ((7, 20), 20.0, True),
+        # Of x expected rows none comes with q = exp(-x): x is x q and five x sqrt(q (1 - q)).
+        ((30, 30), math.log(26) - 0.05, False),
+        ((30, 30), math.log(26) + 0.05, True),
+    ],
+)
+def test_two_of_three_classes_one_after_the_other_may_be_chance(counts, expected, is_cut):
+    y, share = np.repeat([0, 1], counts), expected / sum(counts)
+    proba = np.tile([(1 - share) / 2, (1 - share) / 2, share], (y.size, 1))
+    assert (suspected(proba, y) == "cut_by_class") == is_cut
 
 
-def test_one_row_behind_all_others_is_its_class_by_chance():
-    proba = np.random.default_rng(0).dirichlet(np.ones(4), 31)
-    rows = Labelled(proba, np.append(np.zeros(30, int), 1), np.ones(31), NAMES)
-    assert "cut_by_class" not in {caution.code for caution in [find_suspicion(rows)] if caution}
+@pytest.mark.parametrize(("above", "code"), [(21, "ranked_backwards"), (22, None)])
+def test_two_columns_may_be_lower_where_their_class_is_by_chance(above, code):
+    """Of 10 rows of each class: at -3.09 in all, each of the two that say the same at -2.185."""
+    ranks = np.arange(10) + np.r_[np.zeros(7, int), above - 20, 10, 10]
+    p = 0.6 + 1e-3 * np.append(ranks, np.setdiff1d(np.arange(20), ranks))
+    assert suspected(np.column_stack([p, 1 - p]), np.arange(20) // 10) == code
+
+
+def test_one_column_that_is_higher_where_its_class_is_clears_the_others_of_their_order():
+    proba, y = left_out()
+    proba[:, 0] = 0.3 + 1e-3 * (y == 0)
+    assert suspected(proba, y) != "ranked_backwards"
+
+
+@pytest.mark.parametrize(
+    ("p", "n", "of_mistake", "code"),
+    [
+        (0.945, 100, None, "trained_on"),  # 5.5 mistakes are expected
+        (0.955, 100, None, None),
+        (0.9, 99, None, None),
+        (0.9, 200, 1.0, None),
+        (0.9, 200, 0.0, "trained_on"),
+    ],
+)
+def test_a_hundred_rows_without_a_mistake_were_seen_if_five_are_expected(p, n, of_mistake, code):
+    y, weight = np.arange(n) % 2, np.ones(n)
+    proba = np.where(np.eye(2)[y] == 1, p, 1 - p)
+    if of_mistake is not None:
+        y[7], weight[7] = 0, of_mistake
+    assert suspected(proba, y, weight) == code
 
 
 def test_one_class_that_is_taken_for_another_is_a_mistake_and_no_exchange():
