@@ -110,7 +110,8 @@ def paired_test(
     gain, n = float(rows.sum()), int(used.sum())
     if abs(gain) < ROUNDING * float(np.abs(rows).sum()):
         gain = 0.0
-    if not np.count_nonzero(rows) or n < 2:
+    # Squares of smaller rows are lost: of costs in units of 1e-160, say.
+    if float(rows @ rows) < np.finfo(np.float64).tiny or n < 2:
         return Paired(gain, 1.0, min(gain, 0.0), max(gain, 0.0), 0.0)
     errors = [_row_error(rows, n, worst)]
     for numbers in clusters:
