@@ -158,6 +158,7 @@ def test_nothing_changed_or_nothing_known():
     nothing = paired_test(np.zeros(10), np.ones(10))
     assert (nothing.gain, nothing.p_value, nothing.ci_low, nothing.ci_high) == (0, 1, 0, 0)
     assert nothing.errors == 0
+    assert paired_test(np.ones(10), np.repeat([1.0, 0.0], [2, 8])).p_value == 1
     tiny = paired_test(np.full(10, 1e-160), np.ones(10), worst=1e-160)
     assert (tiny.p_value, tiny.ci_low, tiny.ci_high) == (1, 0, pytest.approx(1e-159))
     single = paired_test(np.array([0.5]), np.ones(1))

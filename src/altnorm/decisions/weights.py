@@ -152,7 +152,7 @@ class _Rows:
         hit = rival == labels
         lost = np.bincount((bucket * m + rival)[hit], weight[hit], minlength=(k + 1) * m)
         is_j = labels == j
-        hits_of_class = np.bincount(bucket[is_j], weight[is_j], minlength=k + 1)
+        hits_of_class = np.bincount(bucket[is_j], weight[is_j])  # the last cut is at one of them
         taken_so_far, lost_so_far = taken.cumsum(axis=0), lost.reshape(k + 1, m).cumsum(axis=0)
         predicted = taken_so_far[-1] - taken_so_far[:k]
         hits = lost_so_far[-1] - lost_so_far[:k]

@@ -120,8 +120,8 @@ def paired_test(
             errors.append(_Error(math.hypot(error.size, worst), error.df))
     error = max(errors, key=lambda each: each.half_width)
     half = error.half_width + worst + surplus
-    beyond = max(abs(gain) - worst - surplus, 0.0)
-    # No error at all: rows that all add the same, as pieces that do.
+    beyond = abs(gain) - worst - surplus
+    # No error at all: nearly all of the rows that add something have a weight of 0.
     p_value = float(2 * t.sf(beyond / error.size, error.df)) if error.size else 1.0
     return Paired(gain, min(p_value, 1.0), gain - half, gain + half, error.size)
 
