@@ -187,7 +187,7 @@ NAMED = pd.DataFrame(draw(60, 4)[0], columns=list("abcd"))
     [
         (np.zeros(59, dtype=int), "same number of rows; they have 60 and 59"),
         (np.zeros((60, 4), dtype=int), r"one class label per row; it has shape \(60, 4\).*multil"),
-        (np.full(60, "z"), "must match the 4 columns of `proba`; there are 1 different labels"),
+        (np.full(60, "z"), "must match the 4 columns of `proba`; every label is 'z'"),
         (np.arange(60) % 5, "must match the 4 columns of `proba`; there are 5 different labels"),
         (np.full(60, 4), "must match the 4 columns"),
         (np.array(["a", "z"]).repeat(30), "must match the 4 columns"),

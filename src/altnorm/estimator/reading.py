@@ -284,7 +284,9 @@ def resolve_classes(
         keep = present.dtype.kind != "b" or n_classes == 2
         return np.arange(n_classes).astype(present.dtype if keep else int)
     rule = f"The labels in `y` must match the {n_classes} columns of `proba`"
-    offender = f"there are {present.size} different labels, the first is {str(present[0])!r}"
+    first = repr(str(present[0]))
+    others = f"there are {present.size} different labels, the first is {first}"
+    offender = f"every label is {first}" if present.size == 1 else others
     remedy = "Pass the names of the columns as `classes`, such as those of your classifier."
     raise InputError(rule, offender, remedy, value=present[0], code="unknown_class")
 
