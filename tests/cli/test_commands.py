@@ -21,6 +21,7 @@ from altnorm.evidence.promise import Kept, Promise
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from tests.commands import CLASSES, QUICK, draw, out, refused, run, said, table, told
+from tests.problems import planted_labels
 
 ROOT = Path(__file__).parents[2]
 SUFFIXES = ("parquet", "arrow", "feather", "csv", "csv.gz", "tsv", "jsonl")
@@ -107,24 +108,80 @@ def test_apply_on_arrays_and_what_it_counts(folder, model, capsys):
     assert f"{moved} of {len(proba)} decisions changed: o2.parquet" in text
 
 
+def save_for(name, **purpose):
+    data = pd.read_parquet("val.parquet")
+    Adjuster(("bias",), **purpose).fit(data[CLASSES].to_numpy(), data["y"]).save(name)
+
+
 def test_arrays_that_do_not_show_the_decisions_are_told(folder, model, capsys):
     proba = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
     write_predictions(Predictions(proba, CLASSES), "in.npz")
-    data = pd.read_parquet("val.parquet")
     for name, purpose in (
         ("costs", {"costs": COSTS_BY_NAME}),
         ("target", {"target_accuracy": 0.9}),
         ("rare", {"scoring": "balanced_accuracy"}),
     ):
-        Adjuster(("bias",), **purpose).fit(data[CLASSES].to_numpy(), data["y"]).save(name)
-        assert run(["apply", name, "in.npz", "-o", f"{name}.npz"]) == 0
+        save_for(name, **purpose)
+        assert run(["apply", name, "in.npz", "-o", f"{name}.npy"]) == 0
         printed = " ".join(capsys.readouterr().err.split())
         assert "Warning: The output holds no decisions, and" in printed
         assert "is not always the most probable class" in printed
-    assert run(["apply", model, "in.npz", "-o", "plain.npz"]) == 0
+    assert run(["apply", model, "in.npz", "-o", "plain.npy"]) == 0
+    assert run(["apply", "costs", "in.npz", "-o", "costs.npz"]) == 0
     assert run(["apply", "costs", "test.parquet", "-o", "costs.csv"]) == 0
-    assert run(["apply", "costs", "in.npz", "-o", "as-asked.npz", "--no-prediction"]) == 0
+    assert run(["apply", "costs", "in.npz", "-o", "as-asked.npy", "--no-prediction"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_arrays_hold_the_decisions_that_a_table_holds(folder, model, capsys):
+    """Names with nothing, or numbers with NaN, where a row is left to a person."""
+    frame = pd.read_parquet("test.parquet")[CLASSES]
+    write_predictions(Predictions(frame.to_numpy(), CLASSES), "in.npz")
+    save_for("target", target_accuracy=0.9)
+    for source, output in (("in.npz", "o.npz"), ("in.npz", "o1.csv"), ("test.parquet", "o2.csv")):
+        assert run(["apply", "target", source, "-o", output, "--prediction", "said"]) == 0
+    said = pd.read_csv("o2.csv")["said"].fillna("")
+    assert 0 < (said == "").sum() < len(said)
+    np.testing.assert_array_equal(pd.read_csv("o1.csv")["said"].fillna(""), said)
+    with np.load("o.npz") as arrays:
+        np.testing.assert_array_equal(arrays["said"], said)
+    read_predictions("o.npz", classes=CLASSES)
+    assert run(["apply", model, "in.npz", "-o", "none.npz", "--no-prediction"]) == 0
+    assert sorted(np.load("none.npz").files) == ["classes", "proba"]
+    named = ["apply", "target", "in.npz", "--prediction"]
+    for name, output in (("proba", "bad.npz"), ("indices", "bad.npz"), (CLASSES[0], "bad.csv")):
+        assert "must have a new name" in refused(capsys, *named, name, "-o", output)
+    assert "probabilities alone" in refused(capsys, *named, "said", "-o", "bad.npy")
+    assert "both are asked for" in refused(
+        capsys, *named, "said", "--no-prediction", "-o", "bad.npz"
+    )
+
+
+@pytest.mark.parametrize("purpose", [{}, {"target_accuracy": 0.9}], ids=["all", "some"])
+def test_arrays_of_numbered_classes_hold_numbers(folder, purpose):
+    proba, codes = draw(600, 0)
+    fitted = Adjuster(("bias",), **purpose).fit(proba, codes)
+    fitted.save("numbered")
+    np.savez("in.npz", proba=proba)
+    assert run(["apply", "numbered", "in.npz", "-o", "o.npz"]) == 0
+    predicted = np.load("o.npz")["prediction"]
+    assert predicted.dtype.kind == ("f" if purpose else "i")
+    expected = [np.nan if label is None else label for label in fitted.predict(proba)]
+    np.testing.assert_array_equal(predicted, expected)
+
+
+def test_arrays_of_several_labels_hold_a_matrix(folder):
+    proba, labels = planted_labels(200)
+    fitted = Adjuster(("bias",), multilabel="labelwise").fit(proba, labels)
+    fitted.save("tagger")
+    np.savez("in.npz", proba=proba)
+    assert run(["apply", "tagger", "in.npz", "-o", "o.npz"]) == 0
+    np.testing.assert_array_equal(np.load("o.npz")["prediction"], fitted.predict(proba))
+    for output in ("o.parquet", "o.csv"):
+        assert run(["apply", "tagger", "in.npz", "-o", output]) == 0
+    rows = pd.read_parquet("o.parquet")["prediction"]
+    matrix = [[j in row for j in range(proba.shape[1])] for row in rows]
+    np.testing.assert_array_equal(matrix, fitted.predict(proba))
 
 
 def test_names_of_a_data_frame_that_a_model_was_fitted_on_are_no_warning(folder, capsys):

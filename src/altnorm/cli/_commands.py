@@ -150,10 +150,10 @@ class Apply(Command):
     columns: ClassColumns
     prediction: str | None = option(
         "NAME",
-        "Column for the decision, `prediction` by default: the class, empty where the row is "
-        "left to a person.",
+        "Column or array for the decision, `prediction` by default: the class, empty where the "
+        "row is left to a person.",
     )
-    no_prediction: bool = flag("--no-prediction", "Add no column for the decision.")
+    no_prediction: bool = flag("--no-prediction", "Add no column or array for the decision.")
     spreadsheet_safe: bool = flag(
         "--spreadsheet-safe",
         "In CSV, write a single quote before text that a spreadsheet would run as a formula.",

@@ -24,12 +24,20 @@ from altnorm.cli._commands import Adapt, Apply
 from altnorm.cli._options import prefix_words
 from altnorm.cli._records import file_words, print_json
 from altnorm.cli._screen import advised, by_class, errors, out, progress
-from altnorm.decisions.decision import HALF, decision_of
-from altnorm.deploy.arrow import apply_batches, output_schema
+from altnorm.decisions.decision import HALF, decision_codes, decision_of
+from altnorm.deploy.arrow import apply_batches, class_column, class_values, output_schema
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.io.columns import class_columns, column_matrix, spare_hint
-from altnorm.io.formats import ARRAYS, STANDARD, Layout, TableSource, find_source, format_of
+from altnorm.io.formats import (
+    ARRAYS,
+    STANDARD,
+    Layout,
+    TableSource,
+    find_source,
+    find_target,
+    format_of,
+)
 from altnorm.io.labels import names_of
 from altnorm.io.predictions import check_adjusted, read_predictions, write_predictions
 from altnorm.io.tables import find_predicted, open_table, write_table
@@ -47,15 +55,14 @@ def apply(options: Apply) -> int:
     check_output(options.output, force=options.force, others=[options.model])
     fitted = unnamed(load(options.model))
     layout = replace(options.columns, logits=fitted.input == "logits")
+    if options.no_prediction and options.prediction is not None:
+        rule = "The column of decisions is named or left out"
+        raise InputError(rule, "both are asked for", "Leave out --prediction or --no-prediction.")
     changes = ChangeCount(fitted)
     if find_source(options.source, layout).format not in ARRAYS:
         _adjust_table(changes, layout, options)
-    elif options.prediction is None:
-        _adjust_arrays(changes, layout, options)
-        if not options.no_prediction:
-            _warn_of_decisions(fitted)
     else:
-        raise InputError("--prediction adds a column to a table", remedy="Name a table as input.")
+        _adjust_arrays(changes, layout, options)
     drifted = _tell(changes, options.output, time.perf_counter() - start, json=options.json)
     return int(options.strict and drifted)
 
@@ -137,10 +144,7 @@ def _adjust_table(changes: ChangeCount, layout: Layout, options: Apply) -> None:
             f"A table cannot become '{output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
         )
-    if options.no_prediction and options.prediction is not None:
-        rule = "The column of decisions is named or left out"
-        raise InputError(rule, "both are asked for", "Leave out --prediction or --no-prediction.")
-    prediction = None if options.no_prediction else options.prediction or "prediction"
+    prediction = _name_of_decisions(options)
     names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
     how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
     with open_classes(options.source, layout, model) as (table, columns):
@@ -165,6 +169,10 @@ def _adjust_table(changes: ChangeCount, layout: Layout, options: Apply) -> None:
                 changes.add(column_matrix(before, columns)[is_there], after[is_there])
                 changes.n_without += int((~is_there).sum())
                 advance(batch.num_rows)
+
+
+def _name_of_decisions(options: Apply) -> str | None:
+    return None if options.no_prediction else options.prediction or "prediction"
 
 
 def _remembered(batches: Iterator[Any], waiting: deque[Any]) -> Iterator[Any]:
@@ -192,19 +200,48 @@ def _replaced(batch: Any, names: Collection[str | None], change: Callable[[Any],
 
 
 def _adjust_arrays(changes: ChangeCount, layout: Layout, options: Apply) -> None:
-    model = changes.fitted
+    model, safe = changes.fitted, options.spreadsheet_safe
+    target = find_target(options.output, spreadsheet_safe=safe)
+    if target == "npy" and options.prediction is not None:
+        rule = "An .npy file holds probabilities alone"
+        raise InputError(rule, "--prediction is given, too", "Name an .npz file or a table.")
     predictions = read_predictions(options.source, layout, classes=model.classes_)
     check_kind(predictions, model)
     with by_class(predictions.classes):
         proba = check_adjusted(model.transform(predictions.proba))
     changes.add(predictions.proba, proba)
+    name = _name_of_decisions(options)
+    added = {}
+    if name is not None and target != "npy":
+        added[name] = _decided(model, predictions.proba, as_array=target == "npz")
     write_predictions(
         replace(predictions, proba=proba, input="proba"),
         options.output,
         layout,
+        added=added,
         force=options.force,
-        spreadsheet_safe=options.spreadsheet_safe,
+        spreadsheet_safe=safe,
     )
+    if name is not None and not added:
+        _warn_of_decisions(model)
+
+
+def _decided(model: FittedModel, proba: np.ndarray, *, as_array: bool) -> Any:
+    """What a model decides on each row: a column of a table, or an array without objects.
+
+    In an array a row that is left to a person is NaN among numbers and empty among names, and
+    several labels are a 0/1 matrix.
+    """
+    codes = decision_codes(model, proba)
+    if as_array and codes.ndim == 2:
+        return codes.astype(np.uint8)
+    column = class_column(codes, class_values(model))
+    if not as_array:
+        return column
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype != object:
+        return values
+    return np.array(["" if value is None else str(value) for value in values.tolist()])
 
 
 def _warn_of_decisions(fitted: FittedModel) -> None:
@@ -217,7 +254,7 @@ def _warn_of_decisions(fitted: FittedModel) -> None:
     if not plain:
         errors.say(
             "Warning: The output holds no decisions, and what this model decides is not always "
-            f"{what}. Write the predictions as a table, which gets a column of decisions, or pass "
+            f"{what}. Write an .npz file or a table, which hold decisions, too, or pass "
             "--no-prediction."
         )
 

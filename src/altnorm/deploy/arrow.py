@@ -20,7 +20,7 @@ from altnorm._base.words import plural
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.io.labels import column_error, names_of
+from altnorm.io.labels import column_error, name_taken, names_of
 from altnorm.io.predictions import check_adjusted
 
 with needing_extra("arrow"):
@@ -140,7 +140,7 @@ def _make_plan(
         targets = [output + name for name in names] if lists is None else [output]
         added = [pa.field(t, f.type) for t, f in zip(targets, fields, strict=True)]
     if prediction is not None:
-        classes = _class_values(model)
+        classes = class_values(model)
         several = kind_of(model).is_multilabel
         added.append(pa.field(prediction, pa.list_(classes.type) if several else classes.type))
     result = pa.schema([*schema, *added], schema.metadata)
@@ -167,7 +167,8 @@ def _find_fields(
     return [schema.field(name) for name in wanted]
 
 
-def _class_values(model: FittedModel) -> pa.Array:
+def class_values(model: FittedModel) -> pa.Array:
+    """Classes as a column holds them."""
     try:
         return pa.array(np.asarray(model.classes_).tolist())
     except (pa.ArrowInvalid, pa.ArrowTypeError):  # several types at once
@@ -177,13 +178,7 @@ def _class_values(model: FittedModel) -> pa.Array:
 def _check_new(added: list[pa.Field], names: list[str]) -> None:
     for field in added:
         if names.count(field.name) > 1:
-            raise column_error(
-                "An appended column must have a new name",
-                f"there is a column {field.name!r} already",
-                "Pass another `output` or `prediction`.",
-                value=field.name,
-                parameter="prediction",
-            )
+            raise name_taken(field.name)
 
 
 def _in_order(
@@ -225,7 +220,7 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     else:
         arrays += written
     if plan.classes is not None:
-        arrays.append(_predictions(_decide(plan.model, values, adjusted), plan.classes))
+        arrays.append(class_column(_decide(plan.model, values, adjusted), plan.classes))
     return pa.RecordBatch.from_arrays(arrays, schema=plan.result)
 
 
@@ -276,7 +271,7 @@ def _decide(model: FittedModel, values: np.ndarray, adjusted: np.ndarray) -> np.
     return decision_codes(model, values)
 
 
-def _predictions(decided: np.ndarray, classes: pa.Array) -> pa.Array:
+def class_column(decided: np.ndarray, classes: pa.Array) -> pa.Array:
     """Predicted class of each row, null if it is left to a person; or its list of labels."""
     if decided.ndim == 1:
         return classes.take(pa.array(decided, mask=decided == len(classes)))

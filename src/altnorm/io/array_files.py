@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -21,9 +21,10 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.labels import check_indicator
 from altnorm.estimator.topk import from_topk
 from altnorm.io.formats import Layout, Source, unreadable
-from altnorm.io.labels import check_rows, listed, names_of, read_labels
+from altnorm.io.labels import check_rows, listed, name_taken, names_of, read_labels
 from altnorm.io.predictions import Predictions
 
+_NAMES = ("proba", "logits", "log_proba", "indices", "classes", "labels")  # of what is read
 _MOST_CLASSES = 10**6
 _MOST_VALUES = 2**30  # 8 GB in double precision
 
@@ -188,8 +189,13 @@ class _ArrayFile:
             yield file, self.path.stat().st_size if info is None else info.file_size
 
 
-def write_arrays(predictions: Predictions, path: Path, *, force: bool) -> None:
-    """Write an .npz file, or an .npy file, which has no place for classes or labels."""
+def write_arrays(
+    predictions: Predictions, path: Path, added: Mapping[str, np.ndarray], *, force: bool
+) -> None:
+    """Write an .npz file, or an .npy file, which has no place for anything but probabilities."""
+    taken = [name for name in added if name in _NAMES]
+    if taken:
+        raise name_taken(taken[0])
     with replacing(path, force=force) as temporary, temporary.open("wb") as file:
         if path.suffix.lower() == ".npy":
             np.save(file, predictions.proba, allow_pickle=False)
@@ -197,6 +203,7 @@ def write_arrays(predictions: Predictions, path: Path, *, force: bool) -> None:
         arrays = {predictions.input: predictions.proba, "classes": predictions.classes}
         if predictions.labels is not None:
             arrays["labels"] = predictions.labels
+        arrays |= added
         # Objects become text, so that there is nothing to pickle: older NumPy would take
         # `allow_pickle` for an array.
         plain = {k: np.array(names_of(v)) if v.dtype == object else v for k, v in arrays.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from altnorm.io.labels import (
     column_error,
     column_values,
     listed,
+    name_taken,
     names_of,
     no_such_column,
     not_numbers,
@@ -289,7 +290,13 @@ def _cell(value: Any) -> str:
 
 
 def write_columns(
-    predictions: Predictions, path: Path, layout: Layout, *, force: bool, spreadsheet_safe: bool
+    predictions: Predictions,
+    path: Path,
+    layout: Layout,
+    added: Mapping[str, Any],
+    *,
+    force: bool,
+    spreadsheet_safe: bool,
 ) -> None:
     """Write predictions as a table with a column per class."""
     names = names_of(predictions.classes)
@@ -302,6 +309,9 @@ def write_columns(
         columns |= {start + name: labels[:, j] for j, name in enumerate(names)}
     elif labels is not None:
         columns[layout.label or "label"] = names_of(labels)
-    batch = pa.RecordBatch.from_pydict(columns)
+    taken = [name for name in added if name in columns]
+    if taken:
+        raise name_taken(taken[0])
+    batch = pa.RecordBatch.from_pydict(columns | dict(added))
     with write_table(path, batch.schema, force=force, spreadsheet_safe=spreadsheet_safe) as write:
         write(batch)

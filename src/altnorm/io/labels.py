@@ -23,6 +23,17 @@ def column_error(rule: str, offender: str = "", remedy: str = "", **fields: Any)
     return InputError(rule, offender, remedy, code="columns", **fields)
 
 
+def name_taken(name: str) -> InputError:
+    """Return an error about a column to append that has the name of one that is there."""
+    return column_error(
+        "An appended column must have a new name",
+        f"there is a column {name!r} already",
+        "Pass another `output` or `prediction`.",
+        value=name,
+        parameter="prediction",
+    )
+
+
 def names_of(values: Any) -> list[str]:
     """Text of each class or label."""
     return [str(value) for value in np.asarray(values).tolist()]

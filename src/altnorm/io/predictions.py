@@ -6,6 +6,7 @@ Columns are matched to classes by name, never by position alone, and logits are 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,7 @@ def write_predictions(
     path: str | os.PathLike[str],
     layout: Layout = PLAIN,
     *,
+    added: Mapping[str, Any] | None = None,
     force: bool = False,
     spreadsheet_safe: bool = False,
 ) -> None:
@@ -163,6 +165,8 @@ def write_predictions(
         .npz, .npy (probabilities only), .csv, .parquet, .arrow or .feather.
     layout : Layout, optional
         Names of the columns; the label column is "label" by default.
+    added : mapping of str to array-like of shape (n_samples,), optional
+        More columns or, in an .npz file, arrays.
     force : bool, default=False
         Whether an existing file may be replaced.
     spreadsheet_safe : bool, default=False
@@ -173,10 +177,11 @@ def write_predictions(
     if find_target(target, spreadsheet_safe=spreadsheet_safe) in ARRAYS:
         from altnorm.io.array_files import write_arrays
 
-        write_arrays(predictions, target, force=force)
+        write_arrays(predictions, target, added or {}, force=force)
         return
     write_columns = _tables(target).write_columns
-    write_columns(predictions, target, layout, force=force, spreadsheet_safe=spreadsheet_safe)
+    how = {"force": force, "spreadsheet_safe": spreadsheet_safe}
+    write_columns(predictions, target, layout, added or {}, **how)
 
 
 def _tables(path: Path) -> Any:
