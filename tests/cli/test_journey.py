@@ -92,6 +92,15 @@ def test_check_on_logits_compares_the_model_itself(folder, capsys):
     assert ours["score"] == printed["test"]["score"]["after"]
 
 
+def test_what_was_tried_lies_between_the_numbers_of_what_is_applied(folder, capsys):
+    """Each number of the line below the table is in it, and says what it is of."""
+    table(60, 0).to_parquet("few.parquet")
+    text = said(capsys, ["check", "few.parquet", "--label", "y", "--jobs", "1"])
+    before, after = re.search(r"log loss ([\d.]+) -> (\d+\.\d+)", text).groups()
+    assert f"as they came {before} " in text
+    assert f"what is applied {after} the mixture" in text
+
+
 def test_check_on_sample_logs(folder, capsys):
     for name, (n, seed) in {"val": (600, 0), "test": (300, 1)}.items():
         write_log(folder / f"samples_{name}.jsonl", table(n, seed), options=2)

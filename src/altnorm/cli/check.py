@@ -231,9 +231,15 @@ def _show_judged(model: ProbabilityTransformer, result: Evaluation) -> None:
 
 
 def tried_table(tuned: Adjuster) -> Table:
-    """One row per family: its log loss, and the change from what a temperature gives."""
+    """One row per family: its log loss, and the change from what a temperature gives.
+
+    Between the predictions as they came and what is applied: families are judged alone, and the
+    mixture by weights that are fitted without the rows that judge it.
+    """
     table = screen.new_table(("", "log loss", "change", "95% interval", "result"), ("", "result"))
     tried = [v for v in tuned.families_.values() if outcome(v) != "not_tried"]
+    applied = score_figures(tuned.calibration_)
+    table.add_row("as they came", applied.before, "", "", "")
     if tried:
         table.add_row("temperature only", score_figures(tried[0]).before, "", "", "")
     for name, verdict in tuned.families_.items():
@@ -246,6 +252,10 @@ def tried_table(tuned: Adjuster) -> Table:
         figures = score_figures(verdict)
         change = screen.tinted(figures.change, figures)
         table.add_row(label, figures.after, change, f"{figures.low} to {figures.high}", words)
+    if tuned.family_ is not None:
+        words = "the mixture, whose weights are cross-fitted, too"
+        words += "; drawn back to keep decisions" if tuned.mixture_.keeps else ""
+        table.add_row("what is applied", applied.after, "", "", words)
     return table
 
 
