@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -99,6 +100,18 @@ def test_what_was_tried_lies_between_the_numbers_of_what_is_applied(folder, caps
     before, after = re.search(r"log loss ([\d.]+) -> (\d+\.\d+)", text).groups()
     assert f"as they came {before} " in text
     assert f"what is applied {after} the mixture" in text
+
+
+def test_check_with_costs_says_what_it_compares_with(folder, capsys):
+    Path("costs.csv").write_text("true,ant,bee,cow\nant,0,5,1\nbee,1,0,1\ncow,1,1,0\n")
+    both = ["check", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]
+    text = said(capsys, [*both, "--costs", "costs.csv"])
+    tuned, tested = text.split("What changes?")
+    assert "Before: the predictions as they came, decided by cost or for" in tuned
+    assert "Before: the most probable class" not in tuned
+    assert "Before: the most probable class of predictions as they came" in tested
+    page = (folder / "altnorm-report.html").read_text(encoding="utf-8")
+    assert "Before: the most probable class of predictions as they came" in page
 
 
 def test_check_on_sample_logs(folder, capsys):

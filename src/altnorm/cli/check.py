@@ -38,13 +38,17 @@ from altnorm.io.formats import Layout
 from altnorm.io.labels import names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.report import check_page, write_report
-from altnorm.report.evaluation import Evaluation, check_kind, evaluate
+from altnorm.report.evaluation import TESTED_BEFORE, Evaluation, check_kind, evaluate
 
 MEANING = (
     "Accuracy is the share of rows whose class is right. Log loss is the mean surprise at the true "
     "class: 0 for one that was certain, 0.7 for a coin toss. The 95% interval says how far chance "
     "may have moved a change; p, how often chance alone would bring one as large, up or down; a "
     "one-sided p counts one direction."
+)
+TUNED_BEFORE = (
+    "Before: the predictions as they came, decided by cost or for the most probable class, "
+    "whichever costs less here."
 )
 
 
@@ -209,6 +213,8 @@ def show_journey(journey: Journey) -> None:
     tuned = journey.tuned
     screen.head(f"Should I use it? Cross-validated on {tuned.verdict_.n_rows:,} rows")
     screen.show_verdict(tuned.verdict_)
+    if tuned.costs is not None:
+        out.print(TUNED_BEFORE)
     screen.head("What was tried? Log loss on the same rows, lower is better")
     out.print(tried_table(tuned))
     out.print(tune.applied_words(tuned))
@@ -224,6 +230,8 @@ def show_journey(journey: Journey) -> None:
 
 def _show_judged(model: ProbabilityTransformer, result: Evaluation) -> None:
     screen.show_verdict(result.verdict)
+    if getattr(model, "costs", None) is not None:
+        out.print(TESTED_BEFORE)
     for sentence in (result.applied.only_losing(names_of(model.classes_)), result.kept):
         if sentence:
             out.print(str(sentence))

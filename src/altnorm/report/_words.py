@@ -26,7 +26,7 @@ from altnorm.evidence.verdict import (
     score_figures,
 )
 from altnorm.families import CurveScaling, Identity
-from altnorm.report.evaluation import Case
+from altnorm.report.evaluation import TESTED_BEFORE, Case
 
 
 class Answer(NamedTuple):
@@ -170,6 +170,8 @@ def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
         helps = case.tested is not None and case.tested.adopted
         better = comparison.ahead_words() if helps else comparison.alternative()
         sentences.append(better.replace("->", "\u2192"))
+    if case.tested is not None and getattr(case.model, "costs", None) is not None:
+        sentences.append(TESTED_BEFORE)
     sentences.append(_other_scores(case))
     if case.judged is not None:
         sentences.append(case.judged.only_losing(case.names))

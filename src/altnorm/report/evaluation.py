@@ -32,6 +32,7 @@ from altnorm.report.measures import Reliability, class_changes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
 MAX_LOSING = 4  # classes that a sentence names
+TESTED_BEFORE = "Before: the most probable class of predictions as they came, whatever it costs."
 
 
 class Applied(NamedTuple):
