@@ -7,7 +7,13 @@ from scipy.special import softmax
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 
 from altnorm import Adjuster, InputError
-from altnorm.evidence.folds import assign_folds, deal_groups, deal_in_order
+from altnorm.evidence.folds import (
+    assign_folds,
+    deal_groups,
+    deal_in_order,
+    is_unclear,
+    number_groups,
+)
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=200), st.integers(2, 6))
@@ -66,17 +72,37 @@ def test_folds_of_a_sorted_file_differ_in_balance_as_by_chance(cv):
     np.testing.assert_allclose(table.sum(axis=0), counts.sum() / cv, rtol=0.03)
 
 
-@pytest.mark.parametrize(("n", "m"), [(40, 2), (300, 100), (1000, 20)])
-def test_a_shuffled_file_hardly_ever_looks_sorted(n, m):
+def go_by_class(classes, cv=5, proba=None):
+    """Which rows are of classes that are not dealt by fifths, of those with rows enough."""
+    by_place = assign_folds(classes, cv, proba=proba) == np.arange(classes.size) * cv // classes.size
+    return np.isin(classes, classes[~by_place]) & (np.bincount(classes)[classes] >= cv)
+
+
+@pytest.mark.parametrize(("n", "m", "cv"), [(40, 2, 5), (300, 100, 5), (1000, 20, 5), (40, 10, 2)])
+def test_a_shuffled_file_hardly_ever_looks_sorted(n, m, cv):
     rng = np.random.default_rng(0)
-    files = [rng.integers(m, size=n) for _ in range(200)]
-    rows = np.arange(n)
+    assert sum(go_by_class(rng.integers(m, size=n), cv).any() for _ in range(200)) <= 4
 
-    def is_dealt_by_class(classes):
-        many = np.bincount(classes, minlength=m)[classes] >= 5
-        return (assign_folds(classes, 5) != rows * 5 // n)[many].any()
 
-    assert sum(map(is_dealt_by_class, files)) <= 4
+@pytest.mark.parametrize(
+    ("n_rows", "step", "start", "is_sorted"),
+    [(40, 5, 39, True), (40, 5, 40, False), (30, 7, 29, True), (30, 7, 30, False), (10, 20, 0, False)],
+)
+def test_a_class_spread_over_half_of_a_file_is_sorted_if_near_an_end(n_rows, step, start, is_sorted):
+    """Then two fifths lack it; ten rows are too few to show that."""
+    classes = np.zeros(400, int)
+    classes[start + step * np.arange(n_rows)] = 1
+    for file in (classes, classes[::-1]):
+        np.testing.assert_array_equal(go_by_class(file), (file == 1) & is_sorted)
+
+
+@pytest.mark.parametrize(("n_in_one", "is_sorted"), [(116, False), (124, True)])
+def test_a_class_mostly_in_one_fifth_is_sorted(n_in_one, is_sorted):
+    """Fits to the others lack a quarter of what they should have of it."""
+    classes = np.zeros((5, 200), int)
+    for k, n in enumerate(np.where(np.arange(5) == 2, n_in_one, 50 - n_in_one // 4)):
+        classes[k, np.arange(n) * 200 // n] = 1
+    assert go_by_class(classes.ravel()).any() == is_sorted
 
 
 @pytest.mark.parametrize("n_classes", [5, 20, 50])
@@ -116,6 +142,22 @@ def test_a_file_of_patients_with_few_classes_goes_by_fifths(seed):
         rows = np.flatnonzero(y == c)
         shuffled_within[rows] = proba[rng.permutation(rows)]
     assert (assign_folds(y, 5, proba=shuffled_within) != fifths)[many].any()
+
+
+@pytest.mark.parametrize(
+    ("likeness", "n_exchanged", "sorts"), [(0.08, 1, True), (0.15, 1, False), (0.15, 0, True)]
+)
+@pytest.mark.parametrize("m", [2, 4])
+def test_near_rows_that_are_alike_forbid_folds_by_class(m, likeness, n_exchanged, sorts):
+    """Unless they hardly are, or the file merely passes over the classes, once or twice."""
+    classes = np.tile(np.repeat(np.arange(m), 2000 // m), m // 2)
+    for row in range(n_exchanged):
+        classes[[row + 100, row + 1300]] = classes[[row + 1300, row + 100]]
+    x = np.random.default_rng(0).normal(size=(classes.size, 4))
+    for i in range(1, classes.size):
+        x[i] = likeness * x[i - 1] + np.sqrt(1 - likeness**2) * x[i]
+    assert go_by_class(classes, proba=softmax(x, axis=1)).any() == sorts
+    assert is_unclear(softmax(x, axis=1), classes) == (sorts and n_exchanged > 0)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5])
@@ -185,3 +227,11 @@ def test_folds_that_are_none(cv, n, message):
         assign_folds(np.zeros(n, int), cv)
     with pytest.raises(InputError, match="at least 2 groups; there are 9 rows in 1 group"):
         assign_folds(np.arange(9) % 2, 5, np.zeros(9, int))
+
+
+def test_rows_without_a_group_are_told_from_the_first_on():
+    counted = np.arange(9) > 1
+    groups = [None, "a", "b", 3, "b", None, "a", None, 3]
+    with pytest.raises(InputError, match="2 of 7 rows with a label have none, the first is row 5"):
+        number_groups(groups, counted)
+    assert number_groups(["b" if group is None else group for group in groups], counted).tolist() == [0, 1, 0, 0, 2, 0, 1]
