@@ -13,7 +13,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from altnorm import Adjuster, load
 from altnorm.evidence.cautions import fading_gain, hurt_classes
-from altnorm.evidence.seen import share_seen, sketch_rows
 from altnorm.evidence.suspicion import Labelled
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import evaluate
@@ -367,13 +366,6 @@ def test_weights_that_leave_little_of_the_evidence_are_told():
 
 
 # Rows that were there before.
-
-
-def test_rows_that_look_alike_by_chance_prove_nothing():
-    rng = np.random.default_rng(0)
-    coarse, sure = rng.dirichlet([1, 1], 2000).round(2), np.eye(5)[rng.integers(5, size=500)]
-    assert sketch_rows(coarse).size == sketch_rows(sure).size == 0
-    assert share_seen(sketch_rows(rng.dirichlet(np.ones(5), 50)), sure) == 0
 
 
 @pytest.mark.filterwarnings("ignore::altnorm._base.errors.InputWarning")  # rows of rounded numbers

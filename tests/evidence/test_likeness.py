@@ -99,7 +99,7 @@ def test_two_or_three_copies_are_told_by_the_nearest_neighbours(size):
 def test_copies_of_fewer_cases_are_clouds_unless_there_are_many(n_cases, size, found):
     rng = np.random.default_rng(0)
     cases = rng.permutation(np.repeat(np.arange(n_cases), size))
-    rows = cases[:, None] + 1e-3 * rng.normal(size=(cases.size, 8))
+    rows = cases[:, None] + 0.03 * rng.normal(size=(cases.size, 8))
     assert look_for_copies(rows, cases // 2, 0.5).per_case == found
 
 
