@@ -80,9 +80,7 @@ def is_unclear(proba: np.ndarray, labels: np.ndarray) -> bool:
     """Say whether folds go by class although the file does not merely pass over the classes."""
     _, codes = np.unique(labels, return_inverse=True)
     fifths = np.arange(codes.size) * 5 // codes.size
-    return bool(
-        not _passes_over(codes) and codes.max() > 0 and _are_sorted(codes, fifths, proba).any()
-    )
+    return bool(not _passes_over(codes) and _are_sorted(codes, fifths, proba).any())
 
 
 def _are_sorted(codes: np.ndarray, parts: np.ndarray, proba: np.ndarray | None) -> np.ndarray:
@@ -249,8 +247,7 @@ def _without_gaps(folds: np.ndarray) -> np.ndarray:
 
 def _given_folds(classes: np.ndarray, cv: Any, groups: Any) -> np.ndarray:
     n_rows = len(classes)
-    folds = np.full(n_rows, -1)
-    times = np.zeros(n_rows, dtype=int)
+    folds, times = np.zeros((2, n_rows), dtype=int)
     splits = check_cv(cv, classes, classifier=True).split(np.zeros((n_rows, 1)), classes, groups)
     for k, (_, test) in enumerate(splits):
         folds[test] = k
