@@ -37,7 +37,8 @@ def test_neighbours_are_as_alike_as_their_deviations_from_the_mean_of_the_class(
     square = (x**2).sum() / 43
     pairs = [i for i in range(42) if labels[i] == labels[i + 1]]
     # Two of n rows whose mean is taken off are correlated by -1/(n - 1).
-    products = np.array([x[i] @ x[i + 1] + square / ((labels == labels[i]).sum() - 1) for i in pairs])
+    chance = square / (np.bincount(labels)[labels[pairs]] - 1)
+    products = np.array([x[i] @ x[i + 1] for i in pairs]) + chance
     found = products.mean() / square, products.sum() / np.linalg.norm(products)
     assert correlate_neighbours(proba, labels) == pytest.approx(found)
     assert correlate_neighbours(np.full((9, 3), 1 / 3), np.arange(9) % 2) == (0, 0)

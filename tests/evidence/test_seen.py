@@ -22,7 +22,8 @@ def test_rows_are_found_in_a_file_of_as_many_decimals_as_tell_them_apart(decimal
     proba = told_apart_by(decimals)
     sketch = sketch_rows(proba)
     assert share_seen(sketch, proba.round(decimals)) == 1
-    assert share_seen(sketch, np.concatenate([proba, proba + [0.4, -0.4]])[::-1]) == 0.5
+    others = of_two_classes(proba[:, 0] + 0.4)
+    assert share_seen(sketch, np.concatenate([proba, others])[::-1]) == 0.5
     assert would_be_found(sketch, proba)
     # Rows of fewer decimals say nothing, if they are most.
     coarse = proba.round(decimals - 1)
