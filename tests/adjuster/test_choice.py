@@ -170,6 +170,21 @@ def test_on_changed_rows_the_log_loss_is_tested_at_five_percent(p, is_held):
     assert gate(rise).held == is_held
 
 
+@pytest.mark.parametrize(("on_rare", "is_held"), [(-0.5, False), (0.5, True)])
+def test_the_log_loss_counts_where_the_score_does(on_rare, is_held):
+    """Eight rows of a rare class gain more than two hundred others lose: they must be likelier."""
+    proba, y = np.tile([0.6, 0.4], (800, 1)), (np.arange(800) % 100 == 0).astype(int)
+    codes = np.where(np.arange(800) % 4 < 2, y | (np.arange(800) % 4 == 1), 0)
+    data = read(proba, y, scoring="balanced_accuracy")
+    evidence = Evidence(data, np.arange(800) % 5, 0.01, clusters=[])
+    noise = 0.1 * np.random.default_rng(0).normal(size=800)
+    no_weights = [SimpleNamespace(class_weights=np.zeros(2))]  # the baseline is the mixture's
+    trial = trial_by(evidence, codes, np.where(y == 1, on_rare, 0.5) + noise)
+    gates = held(replace(trial, rules=no_weights))
+    assert gates["log_loss"]
+    assert gates["changed_rows"] == is_held
+
+
 def test_weights_of_rows_count_in_the_log_loss():
     """Rows that count nine times as much lose: so does the mean."""
     proba, y = planted(200)

@@ -8,9 +8,9 @@ for, on the mixture. It is adopted if the score rises and
 
 - the score's own paired test says so, or
 - the log loss is lower than it could be if the decisions as they came were right
-  (:mod:`altnorm.adjuster.baseline`), on all rows and on those that gain or lose. With several
-  labels per row most of it is that of labels whose decision stays, so that there only the score's
-  own test counts.
+  (:mod:`altnorm.adjuster.baseline`), on all rows and on those that gain or lose, each by how much.
+  With several labels per row most of it is that of labels whose decision stays, so that there only
+  the score's own test counts.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 
 AS_GOOD = 0.5  # standard errors of log loss within which a simpler candidate is as good as the best
-# One-sided level of the log loss on the rows that gain or lose. They are few, and it comes on top
-# of the test on all rows and of a score that rises.
+# One-sided level of the log loss on the rows that gain or lose, each by how much: five rows of a
+# rare class may carry a score. They are few, and it comes on top of the test on all rows and of a
+# score that rises.
 CHANGED_LEVEL = 0.05
 # Standard errors by which a gain must still be there when like rows are kept together.
 ONE_ERROR = 1.0
@@ -230,17 +231,19 @@ class MixtureTrial(Trial):
         # Rows that stay wrong may gain log loss in classes that the decision is not about.
         for name, only, level in (
             ("log_loss", None, self.evidence.significance),
-            ("changed_rows", self._gains_or_loses(), CHANGED_LEVEL),
+            ("changed_rows", self._sizes(), CHANGED_LEVEL),
         ):
             test = self.evidence.log_loss_test(self.mixture.log_p, self.baseline_log_p, only)
             gates.append(Gate(name, test.one_sided < level, test.one_sided, level, "log_loss"))
         return gates
 
-    def _gains_or_loses(self) -> np.ndarray:
-        """Which rows gain or lose; those decided otherwise, of a score that tells no rows apart."""
-        gains = self.rows != 0
-        is_told = self.evidence.data.purpose.score.function is None
-        return gains if is_told else gains & (self.codes != self.evidence.before)
+    def _sizes(self) -> np.ndarray:
+        """How much each row gains or loses; of a score that tells no rows apart, whether it may."""
+        changed = self.codes != self.evidence.before
+        if self.evidence.data.purpose.score.function is not None:
+            return changed & (self.rows != 0)
+        sizes = np.abs(self.rows) / self.evidence.data.weight
+        return np.asarray(sizes / max(float(sizes.max()), np.finfo(np.float64).tiny))
 
     def decision(self) -> Decision:
         """Fit the rule to all cross-fitted rows."""
