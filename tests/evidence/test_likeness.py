@@ -124,6 +124,16 @@ def test_copies_may_have_other_labels_but_rarely(size, noise, n_wrong, found):
     assert look_for_copies(rows, labels, 0.9) == found
 
 
+@pytest.mark.parametrize("n_values", [2, 6])
+def test_equal_rows_of_a_tree_have_no_order_that_could_make_copies_of_them(n_values):
+    """Whichever of them happens to be named the nearest."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values = rng.integers(n_values, size=1000)
+        labels = np.where(rng.random(1000) < 0.9, values % 2, 1 - values % 2)
+        assert look_for_copies(np.eye(n_values)[values], labels, 0.1) == Copies()
+
+
 def test_rows_of_few_values_and_of_one_class_for_the_most_part_are_no_copies():
     """A classifier that is wrong on nearly all of them says nothing of how labels agree."""
     rng = np.random.default_rng(0)

@@ -147,10 +147,13 @@ def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> 
     search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, n // 2) + 1, algorithm="brute").fit(rows)
     gaps, differs = np.empty((asked.size, 3)), np.zeros(_NEAREST)
     for i, (distance, near) in enumerate(zip(*search.kneighbors(rows[asked]), strict=True)):
-        is_other = near != asked[i]
-        same = (labels[near[is_other]] == labels[asked[i]]).all(axis=1)
-        gaps[i] = _widest_gap(distance[is_other], same)
-        differs += ~same[:_NEAREST] / asked.size
+        others = near != asked[i]
+        same = (labels[near[others]] == labels[asked[i]]).all(axis=1)
+        gaps[i] = _widest_gap(distance[others], same)
+        is_other = ~same[:_NEAREST]
+        if distance[_NEAREST] <= _EQUAL * distance[-1]:  # equal rows, as of a tree, have no order
+            is_other = np.full(_NEAREST, is_other.mean())
+        differs += is_other / asked.size
     width, size = np.median(gaps[:, :2], axis=0)
     is_clear = width > _WIDE and n >= min(_FEWEST_CASES * size, _MANY)
     is_copied = is_clear and gaps[:, 2].mean() < _OTHER_LABEL * error_rate
