@@ -14,7 +14,6 @@ import gzip
 import io
 import json
 import re
-import resource
 import signal
 import sys
 from collections import Counter
@@ -33,13 +32,14 @@ from altnorm.cli._run import make_app, run
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.tables import read_table
+from benchmarks.harness import peak_gigabytes
 from tests import mutations
 from tests.commands import QUICK
 from tests.mutations import LABEL, N_ROWS, NAMES
 
 SECONDS, WALL_SECONDS = 60, 600  # of computing, or of waiting, after which a case counts as hanging
 MESSAGE = 2000  # characters that a refusal may have
-MEMORY = 2**21  # kilobytes that the process may ever have taken
+MEMORY = 2.1  # GB that the process may ever have taken
 
 Case = Callable[[Path, np.random.Generator], None]
 COUNTS: Counter[str] = Counter()
@@ -361,8 +361,7 @@ def series(what: str, seed: int, first: int, count: int, folder: Path) -> None:
     for number in range(first, first + count):
         (folder / "number").write_text(str(number))
         CASES[what](folder, np.random.default_rng([seed, number]))
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        assert most < MEMORY, f"{most:,} kB of memory"
+        assert peak_gigabytes() < MEMORY, f"{peak_gigabytes():.1f} GB of memory"
     print(json.dumps(COUNTS))
 
 
